@@ -1,0 +1,109 @@
+"""The elements of a batch of images as tensors: a fixed number of slots an image, front to back, empty where the concept is -1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Elements of (batch) images in (slots)."""
+
+    concept: Tensor
+    """(batch, slots): position in the dictionary, -1 where empty."""
+    pose: Tensor
+    """(batch, slots, 5): x, y, rotation, log scale, mirror."""
+    hue: Tensor
+    """(batch, slots): index of the hue, -1 where there is none."""
+    colour: Tensor
+    """(batch, slots, channels)."""
+
+    @staticmethod
+    def empty(batch: int, slots: int, channels: int, device: torch.device) -> Layout:
+        """No elements at all."""
+        none = torch.full((batch, slots), -1, dtype=torch.long, device=device)
+        return Layout(none, torch.zeros(batch, slots, 5, device=device), none.clone(), torch.ones(batch, slots, channels, device=device))
+
+    @property
+    def used(self) -> Tensor:
+        """(batch, slots): where there is an element."""
+        return self.concept >= 0
+
+    @property
+    def count(self) -> Tensor:
+        """(batch): elements of each image."""
+        return self.used.sum(1)
+
+    def take(self, index: Tensor | slice) -> Layout:
+        """Some images."""
+        return Layout(self.concept[index], self.pose[index], self.hue[index], self.colour[index])
+
+    def order(self, index: Tensor) -> Layout:
+        """Slots in another order, or some of them: `index` (batch, m)."""
+        return Layout(
+            self.concept.gather(1, index),
+            self.pose.gather(1, index.unsqueeze(-1).expand(-1, -1, 5)),
+            self.hue.gather(1, index),
+            self.colour.gather(1, index.unsqueeze(-1).expand(-1, -1, self.colour.shape[-1])),
+        )
+
+    def compact(self) -> Layout:
+        """Empty slots moved to the back, the order of the others kept."""
+        return self.order(torch.argsort((~self.used).to(torch.int8), dim=1, stable=True))
+
+    def put(self, slot: int, where: Tensor, other: Layout) -> Layout:
+        """This, with slot `slot` replaced by the only slot of `other` in images `where` (batch, bool)."""
+
+        def mix(mine: Tensor, theirs: Tensor) -> Tensor:
+            mixed = mine.clone()
+            mixed[:, slot] = torch.where(where.view(-1, *([1] * (mine.ndim - 2))), theirs[:, 0], mine[:, slot])
+            return mixed
+
+        return Layout(
+            mix(self.concept, other.concept), mix(self.pose, other.pose), mix(self.hue, other.hue), mix(self.colour, other.colour)
+        )
+
+    def without(self, where: Tensor) -> Layout:
+        """With the slots `where` (batch, slots, bool) emptied."""
+        return Layout(torch.where(where, torch.full_like(self.concept, -1), self.concept), self.pose, self.hue, self.colour)
+
+    def pad(self, slots: int) -> Layout:
+        """With empty slots added at the back up to `slots`."""
+        more = slots - self.concept.shape[1]
+        if more <= 0:
+            return self
+        return Layout.join([self, Layout.empty(self.concept.shape[0], more, self.colour.shape[-1], self.concept.device)])
+
+    @staticmethod
+    def join(parts: list[Layout]) -> Layout:
+        """Slots of several layouts of the same images, one after the other."""
+        return Layout(
+            torch.cat([p.concept for p in parts], 1),
+            torch.cat([p.pose for p in parts], 1),
+            torch.cat([p.hue for p in parts], 1),
+            torch.cat([p.colour for p in parts], 1),
+        )
+
+    @staticmethod
+    def stack(parts: list[Layout]) -> Layout:
+        """Images of several layouts one after the other; shorter ones are padded."""
+        slots = max(p.concept.shape[1] for p in parts)
+        padded = [p.pad(slots) for p in parts]
+        return Layout(
+            torch.cat([p.concept for p in padded]),
+            torch.cat([p.pose for p in padded]),
+            torch.cat([p.hue for p in padded]),
+            torch.cat([p.colour for p in padded]),
+        )
+
+    def flatten(self, slots: int) -> Layout:
+        """(batch, sets * slots) read as (batch * sets, slots)."""
+        return Layout(
+            self.concept.reshape(-1, slots),
+            self.pose.reshape(-1, slots, 5),
+            self.hue.reshape(-1, slots),
+            self.colour.reshape(-1, slots, self.colour.shape[-1]),
+        )

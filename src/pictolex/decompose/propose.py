@@ -1,0 +1,166 @@
+"""Our strategy: propose many candidates, select the best sets of them, polish those, and again in the context of the answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pictolex.decompose.layout import Layout
+from pictolex.decompose.polish import Polisher
+from pictolex.decompose.select import Selector, Sets
+from pictolex.decompose.stage import Problem, Stage
+from pictolex.search import Hits, Query
+from pictolex.settings import Propose
+
+CHARGE = 5.0
+"""How many times error under an element's own alpha counts in the second ranking: nothing placed behind can mend it."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A few sets of elements for each image with their energies (squared error and prices), best first."""
+
+    layout: Layout
+    """(batch * sets, slots)."""
+    energy: Tensor
+    """(batch, sets)."""
+
+
+class ProposeSelectPolish:
+    """Splits the work by what each part is good at."""
+
+    def __init__(self, stage: Stage, setting: Propose) -> None:
+        self.stage = stage
+        self.setting = setting
+        self.price = stage.settings.price
+        self.selector = Selector(stage, setting.beam, setting.finalists)
+        self.polisher = Polisher(stage)
+
+    def solve(self, problem: Problem, start: Layout | None = None) -> Layout:
+        """The elements of a batch of images."""
+        stage = self.stage
+        slots = stage.settings.layers
+        batch, channels = problem.image.shape[:2]
+        best = start.pad(slots) if start is not None else Layout.empty(batch, slots, channels, problem.image.device)
+        energy = self._energy(problem, best)
+        pool: Layout | None = None
+        for number in range(self.setting.passes):
+            fresh = self._first(problem) if number == 0 and start is None else self._in_context(problem, best)
+            pool = fresh if pool is None else Layout.join([best, pool, fresh])
+            answers, pool = self._settle(problem, pool, slots)
+            value, layout = answers.energy[:, 0], answers.layout.take(torch.arange(batch, device=energy.device) * answers.energy.shape[1])
+            better = value < energy - 1e-4
+            best = _where(better, layout, best)
+            energy = torch.where(better, value, energy)
+            if number and not bool(better.any()):
+                break
+        return best.compact()
+
+    def _energy(self, problem: Problem, layout: Layout) -> Tensor:
+        height, width = problem.image.shape[-2:]
+        return self.stage.error(problem, self.stage.layers(layout, height, width)) + self.price * layout.count
+
+    def _first(self, problem: Problem) -> Layout:
+        """Candidates for an empty image, from both rankings."""
+        context = self.stage.formation.empty(problem.background)
+        query = Query(problem.image, problem.weight, context)
+        per_group = self.setting.candidates
+        found = [self.stage.searcher.diverse(query, per_group), self.stage.searcher.diverse(query, per_group, CHARGE)]
+        return self._worth(Hits.join(found))
+
+    def _in_context(self, problem: Problem, best: Layout) -> Layout:
+        """Candidates for what the best answer leaves unexplained, in front and behind, and for each of its elements taken out."""
+        stage = self.stage
+        height, width = problem.image.shape[-2:]
+        layers = stage.layers(best, height, width)
+        slots = int(best.count.max()) if len(best.count) else 0
+        queries = [Query(problem.image, problem.weight, stage.formation.empty(stage.formation.render(layers, problem.background)))]
+        for slot in range(slots):
+            queries.append(Query(problem.image, problem.weight, stage.formation.context(layers, problem.background, slot)))
+        if stage.formation.ordered and slots:
+            context = stage.formation.empty(problem.background)
+            for slot in range(layers.shape[1]):
+                context = stage.formation.cover(context, layers[:, slot])
+            queries.append(Query(problem.image, problem.weight, context))
+        found = [stage.searcher.diverse(q, self.setting.context_candidates) for q in queries]
+        return self._worth(Hits.join(found))
+
+    def _worth(self, hits: Hits) -> Layout:
+        """Hits without those that are not there: no gain, or the same place twice."""
+        key = (hits.kernel * 8192 + hits.top + 2048) * 8192 + hits.left + 2048
+        ordered, order = key.sort(dim=1)
+        again = torch.zeros_like(key, dtype=torch.bool)
+        again.scatter_(1, order[:, 1:], ordered[:, 1:] == ordered[:, :-1])
+        useless = again | (hits.gain <= 0)
+        score = torch.where(useless, torch.full_like(hits.gain, -math.inf), hits.gain)
+        widest = int((~useless).sum(1).max()) if score.numel() else 0
+        keep = score.topk(max(1, widest), dim=1)
+        picked = self.stage.placed(hits.pick(keep.indices))
+        return picked.without(keep.values == -math.inf)
+
+    def _settle(self, problem: Problem, pool: Layout, slots: int) -> tuple[Answers, Layout]:
+        """Select among the pool and polish the finalists; the answers, and the pool that is worth keeping."""
+        sets = self.selector.select(problem, pool, slots)
+        sets = self._promising(sets)
+        batch, count = sets.saved.shape
+        chosen = _members(pool, sets.members)
+        repeated = problem.repeat(count)
+        layout, error = self.polisher.polish(repeated, chosen, self.setting.polish_steps)
+        layout, error = self._prune(repeated, layout, error)
+        energy = (error + self.price * layout.count).view(batch, count)
+        energy = torch.where(sets.saved == -math.inf, torch.full_like(energy, math.inf), energy)
+        order = energy.argsort(dim=1, stable=True)
+        flat = (order + torch.arange(batch, device=order.device).unsqueeze(1) * count).flatten()
+        used = self._kept(sets, pool)
+        return Answers(layout.take(flat), energy.gather(1, order)), used
+
+    def _promising(self, sets: Sets) -> Sets:
+        """Drop sets whose estimate is so far behind the best that polish cannot mend it."""
+        best = sets.saved.amax(1, keepdim=True)
+        slack = torch.maximum(best.abs() * 0.15, torch.full_like(best, 4 * self.price + 8))
+        value = torch.where(sets.saved >= best - slack, sets.saved, torch.full_like(sets.saved, -math.inf))
+        widest = max(1, int((value > -math.inf).sum(1).max()))
+        kept = value.topk(widest, dim=1)
+        return Sets(sets.members.gather(1, kept.indices.unsqueeze(-1).expand(-1, -1, sets.members.shape[2])), kept.values)
+
+    def _prune(self, problem: Problem, layout: Layout, error: Tensor) -> tuple[Layout, Tensor]:
+        """Take out elements that do not pay their price."""
+        height, width = problem.image.shape[-2:]
+        layers = self.stage.layers(layout, height, width)
+        contexts = self.stage.formation.contexts(layers, problem.background)
+        left = problem.weight.unsqueeze(1) * (problem.image.unsqueeze(1) - contexts.rebuilt).square()
+        without = left.sum((-3, -2, -1))
+        loss = torch.where(layout.used, without - error.unsqueeze(1), torch.full_like(without, math.inf))
+        least, slot = loss.min(1)
+        drop = least < self.price
+        mask = torch.zeros_like(layout.used).scatter(1, slot.unsqueeze(1), drop.unsqueeze(1))
+        return layout.without(mask), torch.where(drop, error + least, error)
+
+    def _kept(self, sets: Sets, pool: Layout) -> Layout:
+        """Of the pool, what appears in a finalist."""
+        batch, count = pool.concept.shape
+        used = torch.zeros(batch, count + 1, dtype=torch.bool, device=pool.concept.device)
+        used.scatter_(1, torch.where(sets.members < 0, count, sets.members).flatten(1), True)
+        used = used[:, :count]
+        order = used.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(used.sum(1).max()))]
+        return pool.order(order).without(~used.gather(1, order))
+
+
+def _members(pool: Layout, members: Tensor) -> Layout:
+    """Sets of a pool as layouts (batch * sets, slots)."""
+    batch, sets, slots = members.shape
+    index = members.clamp_min(0).flatten(1)
+    chosen = pool.order(index)
+    return chosen.without(members.flatten(1) < 0).flatten(slots)
+
+
+def _where(which: Tensor, a: Layout, b: Layout) -> Layout:
+    return Layout(
+        torch.where(which[:, None], a.concept, b.concept),
+        torch.where(which[:, None, None], a.pose, b.pose),
+        torch.where(which[:, None], a.hue, b.hue),
+        torch.where(which[:, None, None], a.colour, b.colour),
+    )

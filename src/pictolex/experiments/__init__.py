@@ -1,0 +1,1 @@
+"""Experiments: measuring a dictionary on images, benchmarks, and the paper's results again."""

@@ -1,0 +1,223 @@
+"""The run folder: settings, dictionary, lineage, elements and log of one learning run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from pictolex.errors import FormatError, InputError, OutputError
+from pictolex.model import Collection, Decomposition, Dictionary, Lineage
+from pictolex.model.files import atomic
+from pictolex.settings import Settings
+
+if TYPE_CHECKING:
+    from pictolex.decompose import Progress, Rendered
+
+FORMAT = "pictolex-run"
+VERSION = 1
+SETTINGS, DICTIONARY, LOG = "settings.toml", "dictionary.json", "log.jsonl"
+ELEMENTS = ("elements.parquet", "elements.safetensors")
+
+
+class Run:
+    """What a learning run found, and the folder it is kept in; without a folder it lives in memory only.
+
+    A run is made by `Run.create`, filled by the learning loop, and read back with `Run.open`.
+    """
+
+    def __init__(self, folder: Path | None, settings: Settings) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._dictionary: Dictionary | None = None
+        self._elements: Collection | None = None
+        self._log: list[dict[str, Any]] = []
+
+    @classmethod
+    def create(cls, folder: str | os.PathLike[str] | None, settings: Settings) -> Run:
+        """A new run; its folder is made, and must not hold another run."""
+        if folder is None:
+            return cls(None, settings)
+        path = Path(folder)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{path}: the run's folder cannot be made ({_reason(error)}); choose another one") from None
+        if (path / SETTINGS).exists():
+            raise OutputError(f"{path} already holds a run; choose another folder, or remove that one first")
+        run = cls(path, settings)
+        with atomic(path / SETTINGS) as file:
+            file.write(settings_to_toml(settings).encode())
+        return run
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Run:
+        """The run in a folder."""
+        path = Path(folder)
+        if not path.exists():
+            raise InputError(f"{path}: no such folder; name the folder of a run")
+        if not is_run(path):
+            raise InputError(f"{path} is not a run: it has no {SETTINGS}; name the folder that `pictolex learn -o` wrote")
+        return cls(path, read_settings(path / SETTINGS))
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the run is kept; None in memory."""
+        return self._folder
+
+    @property
+    def settings(self) -> Settings:
+        """The settings it was learned with."""
+        return self._settings
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """What was learned."""
+        if self._dictionary is None:
+            if self._folder is None or not (self._folder / DICTIONARY).exists():
+                raise InputError(f"{self._title} has no dictionary yet: it stopped before its first one was kept; learn again")
+            self._dictionary = Dictionary.load(self._folder)
+        return self._dictionary
+
+    @property
+    def lineage(self) -> Lineage:
+        """How the concepts came to be."""
+        return self.dictionary.lineage
+
+    @property
+    def elements(self) -> Collection | None:
+        """The elements of the images it learned from; None where the run was stopped before it had them."""
+        if self._elements is None and self._folder is not None:
+            found = [self._folder / name for name in ELEMENTS if (self._folder / name).exists()]
+            if found:
+                self._elements = Collection.load(found[0])
+        return self._elements
+
+    @property
+    def history(self) -> tuple[Mapping[str, Any], ...]:
+        """The entries of the log, oldest first."""
+        if self._folder is None:
+            return tuple(self._log)
+        path = self._folder / LOG
+        if not path.exists():
+            return ()
+        lines = path.read_text(encoding="utf-8").splitlines()
+        try:
+            return tuple(json.loads(line) for line in lines if line.strip())
+        except json.JSONDecodeError:
+            raise FormatError(f"{path}: a line is not JSON; remove the damaged line") from None
+
+    def save_dictionary(self, dictionary: Dictionary) -> None:
+        """Keep the dictionary and its lineage."""
+        self._dictionary = dictionary
+        if self._folder is not None:
+            dictionary.save(self._folder)
+
+    def save_elements(self, elements: Collection) -> None:
+        """Keep the elements: as Parquet, or as safetensors where pyarrow is not installed."""
+        self._elements = elements
+        if self._folder is None:
+            return
+        name, other = ELEMENTS if _has_pyarrow() else reversed(ELEMENTS)
+        elements.save(self._folder / name)
+        (self._folder / other).unlink(missing_ok=True)
+
+    def log(self, entry: Mapping[str, Any]) -> None:
+        """Add one line to the log, on disk at once."""
+        if self._folder is None:
+            self._log.append(dict(entry))
+            return
+        path = self._folder / LOG
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(dict(entry), default=float) + "\n")
+                file.flush()
+        except OSError as error:
+            raise OutputError(f"{path}: could not be written ({_reason(error)})") from None
+
+    def decompose(self, images: Any, *, progress: Callable[[Progress], None] | None = None) -> Collection:
+        """The elements of other images, found with this run's dictionary and settings."""
+        from pictolex.decompose import Engine
+        from pictolex.sources import open_source
+
+        return Engine(self.dictionary, self.settings).run(open_source(images), progress=progress)
+
+    def render(self, decomposition: Decomposition) -> Rendered:
+        """An image rebuilt from its elements, with its layers."""
+        from pictolex.decompose import Renderer
+
+        return Renderer(self.dictionary, self.settings).render(decomposition)
+
+    @property
+    def _title(self) -> str:
+        return "the run" if self._folder is None else f"the run {self._folder}"
+
+    def __repr__(self) -> str:
+        where = "in memory" if self._folder is None else repr(str(self._folder))
+        try:
+            return f"Run({where}, {self.dictionary!r})"
+        except (InputError, FormatError):
+            return f"Run({where}, no dictionary yet)"
+
+
+def is_run(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a run."""
+    return (Path(folder) / SETTINGS).is_file()
+
+
+def remove_run(folder: str | os.PathLike[str]) -> None:
+    """Remove a run, and nothing else that is in its folder."""
+    path = Path(folder)
+    read_settings(path / SETTINGS)
+    try:
+        for name in ("history", "checkpoints", "pictures"):
+            shutil.rmtree(path / name, ignore_errors=True)
+        # The settings go last: until then the folder is known as a run.
+        for name in (*ELEMENTS, DICTIONARY, "dictionary.safetensors", "lineage.json", LOG, "report.html", SETTINGS):
+            (path / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: the run could not be removed ({_reason(error)})") from None
+
+
+def settings_to_toml(settings: Settings) -> str:
+    """Settings as the text of a run's settings file; what is None is left out."""
+    import tomli_w
+
+    return tomli_w.dumps({"format": FORMAT, "version": VERSION, **settings.model_dump(mode="json", exclude_none=True)})
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings in a run's settings file."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: could not be read ({_reason(error)})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: not a TOML file ({error}); restore it from a copy") from None
+    found, version = values.pop("format", None), values.pop("version", None)
+    if found != FORMAT:
+        raise FormatError(f"{path}: not the settings of a run (format {found!r}, expected {FORMAT!r})")
+    if version != VERSION:
+        raise FormatError(f"{path}: version {version!r} of the format is not known, only {VERSION}; use the pictolex that wrote it")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise FormatError(f"{path}: the setting {place} is wrong ({first['msg']}); mend it there") from None
+
+
+def _has_pyarrow() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("pyarrow") is not None
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
