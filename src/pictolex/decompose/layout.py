@@ -66,6 +66,21 @@ class Layout:
             mix(self.concept, other.concept), mix(self.pose, other.pose), mix(self.hue, other.hue), mix(self.colour, other.colour)
         )
 
+    def replace(self, index: Tensor, part: Layout) -> Layout:
+        """With the images at `index` replaced."""
+
+        def mix(mine: Tensor, theirs: Tensor) -> Tensor:
+            mixed = mine.clone()
+            mixed[index] = theirs
+            return mixed
+
+        return Layout(mix(self.concept, part.concept), mix(self.pose, part.pose), mix(self.hue, part.hue), mix(self.colour, part.colour))
+
+    def choose(self, which: Tensor, other: Layout) -> Layout:
+        """`other` in images `which` (batch, bool), this in the others."""
+        index = which.nonzero()[:, 0]
+        return self.replace(index, other.take(index))
+
     def without(self, where: Tensor) -> Layout:
         """With the slots `where` (batch, slots, bool) emptied."""
         return Layout(torch.where(where, torch.full_like(self.concept, -1), self.concept), self.pose, self.hue, self.colour)

@@ -6,6 +6,8 @@ context, of the derivative of its layer; and that follows from the slopes of the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,44 @@ from pictolex.formation.transform import look_up, slopes, steer
 
 MOST = (1.5, 1.5, 0.25, 0.15)
 """The largest step in x, y, rotation and log scale."""
+SHARP_STEPS = 2
+"""The last steps differentiate the edges as sharp as they are drawn; those before see further by not squashing them."""
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """A window around every element (batch, slots), wholly inside the image, that holds all that is visible of it."""
+
+    origin: Tensor
+    """(batch * slots, 2): x and y of the top left corner."""
+    index: Tensor
+    """(batch, slots, side_y * side_x): its pixels in the flattened image."""
+    size: tuple[int, int]
+
+    def paste(self, values: Tensor, height: int, width: int) -> Tensor:
+        """Values (batch, slots, channels, side_y, side_x) on empty canvases of the image's size."""
+        batch, slots, channels = values.shape[:3]
+        canvas = torch.zeros(batch, slots, channels, height * width, device=values.device)
+        index = self.index.unsqueeze(2).expand(-1, -1, channels, -1)
+        return canvas.scatter_(3, index, values.flatten(3)).unflatten(3, (height, width))
+
+    def cut(self, canvas: Tensor) -> Tensor:
+        """The windows of canvases (batch, slots, channels, height, width)."""
+        index = self.index.unsqueeze(2).expand(-1, -1, canvas.shape[2], -1)
+        return canvas.flatten(3).gather(3, index).unflatten(3, self.size)
+
+
+@dataclass(frozen=True)
+class _State:
+    """A layout, rendered."""
+
+    sampled: Tensor
+    """Values and slopes of the patches in the windows (batch * slots, 3 * depth, side_y, side_x)."""
+    u: Tensor
+    v: Tensor
+    windows: _Windows
+    layers: Tensor
+    error: Tensor
 
 
 class Polisher:
@@ -25,65 +65,86 @@ class Polisher:
         self.stage = stage
         self.free = stage.free
         self.values = slopes(stage.patches.values)
+        self.side = tuple(max((s.size[d] for s in stage.bank.shelves), default=1) + 4 for d in (0, 1))
 
     def polish(self, problem: Problem, layout: Layout, steps: int) -> tuple[Layout, Tensor]:
         """The polished layout and its squared error; never worse than at the start."""
-        height, width = problem.image.shape[-2:]
-        layers = self.stage.layers(layout, height, width)
-        error = self.stage.error(problem, layers)
-        if not self.free or steps == 0:
-            return layout, error
-        damping = torch.full_like(error, 1e-2)
-        limit = torch.tensor([MOST[i] for i in self.free], device=error.device)
+        state = self._render(problem, layout)
+        if not self.free:
+            return layout, state.error
+        damping = torch.full_like(state.error, 1e-2)
+        limit = torch.tensor([MOST[i] for i in self.free], device=damping.device)
         low, high = self.stage.scale_range
-        for _ in range(steps):
-            step = self._step(problem, layout, damping) * layout.used.unsqueeze(-1)
+        for number in range(steps):
+            soft = number < steps - SHARP_STEPS
+            step = self._step(problem, layout, state, damping, soft) * layout.used.unsqueeze(-1)
             step = torch.maximum(torch.minimum(step, limit), -limit)
             pose = layout.pose.clone()
             pose[..., self.free] += step
             pose[..., 3] = torch.where(layout.used, pose[..., 3].clamp(low, high), pose[..., 3])
             tried = Layout(layout.concept, pose, layout.hue, layout.colour)
-            value = self.stage.error(problem, self.stage.layers(tried, height, width))
-            better = value < error
+            new = self._render(problem, tried)
+            better = new.error < state.error
             layout = Layout(layout.concept, torch.where(better[:, None, None], pose, layout.pose), layout.hue, layout.colour)
-            error = torch.where(better, value, error)
+            state = _mix(better, new, state)
             damping = torch.where(better, damping * 0.3, damping * 8).clamp(1e-4, 1e3)
-        return layout, error
+        return layout, state.error
 
-    def _step(self, problem: Problem, layout: Layout, damping: Tensor) -> Tensor:
+    def _render(self, problem: Problem, layout: Layout) -> _State:
+        height, width = problem.image.shape[-2:]
+        batch, slots = layout.concept.shape
+        stage = self.stage
+        which, pose = layout.concept.flatten(), layout.pose.flatten(0, 1)
+        windows = self._windows(layout, height, width)
+        u, v = steer(pose, *windows.size, windows.origin)
+        chosen = which.clamp_min(0)
+        sampled = look_up(self.values[chosen], stage.patches.centre[chosen], u, v)
+        sampled = sampled * (which >= 0).to(sampled.dtype)[:, None, None, None]
+        sheet = stage.formation.sheet(sampled[:, : stage.patches.values.shape[1]]).unflatten(0, (batch, slots))
+        layers = windows.paste(paint(sheet, layout.colour), height, width)
+        return _State(sampled, u, v, windows, layers, stage.error(problem, layers))
+
+    def _windows(self, layout: Layout, height: int, width: int) -> _Windows:
+        size = (min(self.side[0], height), min(self.side[1], width))
+        x = (layout.pose[..., 0] - size[1] / 2).round().clamp(0, width - size[1])
+        y = (layout.pose[..., 1] - size[0] / 2).round().clamp(0, height - size[0])
+        rows, columns = (torch.arange(n, device=x.device) for n in size)
+        inside = (rows[:, None] * width + columns[None, :]).flatten()
+        index = (y * width + x).long().unsqueeze(-1) + inside
+        return _Windows(torch.stack([x, y], -1).flatten(0, 1), index, size)
+
+    def _step(self, problem: Problem, layout: Layout, state: _State, damping: Tensor, soft: bool) -> Tensor:
         """The damped Gauss-Newton step (batch, slots, free parameters)."""
         batch, slots = layout.concept.shape
         height, width = problem.image.shape[-2:]
-        stage = self.stage
-        which = layout.concept.flatten()
-        pose = layout.pose.flatten(0, 1)
-        u, v = steer(pose, height, width)
-        chosen = which.clamp_min(0)
-        sampled = look_up(self.values[chosen], stage.patches.centre[chosen], u, v) * (which >= 0)[:, None, None, None]
+        stage, windows = self.stage, state.windows
         depth = stage.patches.values.shape[1]
-        plain, along_u, along_v = sampled[:, :depth], sampled[:, depth : 2 * depth], sampled[:, 2 * depth :]
+        plain, along_u, along_v = (state.sampled[:, k * depth : (k + 1) * depth] for k in range(3))
+        pose = layout.pose.flatten(0, 1)
         shrink = torch.exp(-pose[:, 3])
-        cos, sin = torch.cos(pose[:, 2]) * shrink, torch.sin(pose[:, 2]) * shrink
-        flip = 1 - 2 * pose[:, 4]
+        cos, sin, flip = (
+            t[:, None, None, None] for t in (torch.cos(pose[:, 2]) * shrink, torch.sin(pose[:, 2]) * shrink, 1 - 2 * pose[:, 4])
+        )
+        wide_u, wide_v = state.u.unsqueeze(1), state.v.unsqueeze(1)
         # u = flip (cos dx - sin dy), v = sin dx + cos dy with dx, dy from the centre to the pixel.
-        column = [t[:, None, None, None] for t in (cos, sin, flip)]
-        wide_u, wide_v = u.unsqueeze(1), v.unsqueeze(1)
         moves = {
-            0: lambda: -column[2] * column[0] * along_u - column[1] * along_v,
-            1: lambda: column[2] * column[1] * along_u - column[0] * along_v,
-            2: lambda: -column[2] * wide_v * along_u + column[2] * wide_u * along_v,
+            0: lambda: -flip * cos * along_u - sin * along_v,
+            1: lambda: flip * sin * along_u - cos * along_v,
+            2: lambda: flip * (wide_u * along_v - wide_v * along_u),
             3: lambda: -wide_u * along_u - wide_v * along_v,
         }
-        layers = paint(stage.formation.sheet(plain).unflatten(0, (batch, slots)), layout.colour)
-        contexts = stage.formation.contexts(layers, problem.background)
-        rebuilt = contexts.rebuilt[:, 0] + stage.formation.effect(_slot(contexts, 0), layers[:, 0])
+        contexts = stage.formation.contexts(state.layers, problem.background)
+        first = Context(contexts.rebuilt[:, 0], contexts.light[:, 0], contexts.behind[:, 0])
+        rebuilt = first.rebuilt + stage.formation.effect(first, state.layers[:, 0])
+        around = Context(windows.cut(contexts.rebuilt), windows.cut(contexts.light), windows.cut(contexts.behind))
         columns = []
         for parameter in self.free:
-            tangent = stage.formation.sheet_tangent(plain, moves[parameter]()).unflatten(0, (batch, slots))
-            columns.append(stage.formation.effect(contexts, paint(tangent, layout.colour)))
-        count = slots * len(self.free)
+            moved = moves[parameter]()
+            tangent = (moved if soft else stage.formation.sheet_tangent(plain, moved)).unflatten(0, (batch, slots))
+            columns.append(stage.formation.effect(around, paint(tangent, layout.colour)))
         root = problem.weight.sqrt()
-        jacobian = (torch.stack(columns, dim=2) * root[:, None, None]).reshape(batch, count, -1)
+        effects = windows.paste(torch.cat(columns, dim=2), height, width).unflatten(2, (len(self.free), -1))
+        jacobian = (effects * root[:, None, None]).reshape(batch, slots * len(self.free), -1)
         residual = ((problem.image - rebuilt) * root).reshape(batch, -1, 1)
         normal = jacobian @ jacobian.mT
         right = jacobian @ residual
@@ -93,5 +154,13 @@ class Polisher:
         return torch.nan_to_num(solution).view(batch, slots, len(self.free))
 
 
-def _slot(context: Context, index: int) -> Context:
-    return Context(context.rebuilt[:, index], context.light[:, index], context.behind[:, index])
+def _mix(which: Tensor, a: _State, b: _State) -> _State:
+    """The states of the images in `which` from a, the others from b."""
+    slots = b.windows.index.shape[1]
+
+    def pick(x: Tensor, y: Tensor) -> Tensor:
+        rows = which if x.shape[0] == len(which) else which.repeat_interleave(slots)
+        return torch.where(rows.view(-1, *([1] * (x.ndim - 1))), x, y)
+
+    windows = _Windows(pick(a.windows.origin, b.windows.origin), pick(a.windows.index, b.windows.index), a.windows.size)
+    return _State(pick(a.sampled, b.sampled), pick(a.u, b.u), pick(a.v, b.v), windows, pick(a.layers, b.layers), pick(a.error, b.error))

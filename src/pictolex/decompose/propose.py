@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -15,18 +13,12 @@ from pictolex.decompose.stage import Problem, Stage
 from pictolex.search import Hits, Query
 from pictolex.settings import Propose
 
+EARLY = 3
+"""Polish steps that every finalist gets; the best quarter gets the rest."""
+SETTLED = 0.05
+"""An image whose energy falls by less than this share of the price in a pass is done."""
 CHARGE = 5.0
 """How many times error under an element's own alpha counts in the second ranking: nothing placed behind can mend it."""
-
-
-@dataclass(frozen=True)
-class Answers:
-    """A few sets of elements for each image with their energies (squared error and prices), best first."""
-
-    layout: Layout
-    """(batch * sets, slots)."""
-    energy: Tensor
-    """(batch, sets)."""
 
 
 class ProposeSelectPolish:
@@ -46,17 +38,22 @@ class ProposeSelectPolish:
         batch, channels = problem.image.shape[:2]
         best = start.pad(slots) if start is not None else Layout.empty(batch, slots, channels, problem.image.device)
         energy = self._energy(problem, best)
+        active = torch.arange(batch, device=energy.device)
         pool: Layout | None = None
         for number in range(self.setting.passes):
-            fresh = self._first(problem) if number == 0 and start is None else self._in_context(problem, best)
-            pool = fresh if pool is None else Layout.join([best, pool, fresh])
-            answers, pool = self._settle(problem, pool, slots)
-            value, layout = answers.energy[:, 0], answers.layout.take(torch.arange(batch, device=energy.device) * answers.energy.shape[1])
-            better = value < energy - 1e-4
-            best = _where(better, layout, best)
-            energy = torch.where(better, value, energy)
-            if number and not bool(better.any()):
+            part, held = problem.take(active), best.take(active)
+            fresh = self._first(part) if number == 0 and start is None else self._in_context(part, held)
+            pool = fresh if pool is None else Layout.join([held, pool, fresh])
+            found, value, pool = self._settle(part, pool, slots)
+            saved = energy[active] - value
+            better = saved > 1e-4
+            best = best.replace(active[better], found.take(better))
+            energy[active[better]] = value[better]
+            # Nothing new for an image in one pass means nothing new in the next.
+            going = saved > SETTLED * (self.price + 0.1)
+            if not bool(going.any()):
                 break
+            active, pool = active[going], pool.take(going)
         return best.compact()
 
     def _energy(self, problem: Problem, layout: Layout) -> Tensor:
@@ -101,21 +98,38 @@ class ProposeSelectPolish:
         picked = self.stage.placed(hits.pick(keep.indices))
         return picked.without(keep.values == -math.inf)
 
-    def _settle(self, problem: Problem, pool: Layout, slots: int) -> tuple[Answers, Layout]:
-        """Select among the pool and polish the finalists; the answers, and the pool that is worth keeping."""
+    def _settle(self, problem: Problem, pool: Layout, slots: int) -> tuple[Layout, Tensor, Layout]:
+        """Select among the pool and polish the finalists: the best layout, its energy, and the pool that is worth keeping."""
         sets = self.selector.select(problem, pool, slots)
         sets = self._promising(sets)
         batch, count = sets.saved.shape
         chosen = _members(pool, sets.members)
         repeated = problem.repeat(count)
-        layout, error = self.polisher.polish(repeated, chosen, self.setting.polish_steps)
-        layout, error = self._prune(repeated, layout, error)
-        energy = (error + self.price * layout.count).view(batch, count)
-        energy = torch.where(sets.saved == -math.inf, torch.full_like(energy, math.inf), energy)
-        order = energy.argsort(dim=1, stable=True)
-        flat = (order + torch.arange(batch, device=order.device).unsqueeze(1) * count).flatten()
-        used = self._kept(sets, pool)
-        return Answers(layout.take(flat), energy.gather(1, order)), used
+        absent = sets.saved.flatten() == -math.inf
+        layout, energy = self._polish_best(repeated, chosen, absent, batch)
+        value, index = energy.view(batch, count).min(1)
+        rows = index + torch.arange(batch, device=index.device) * count
+        return layout.take(rows), value, self._kept(sets, pool)
+
+    def _polish_best(self, problem: Problem, layout: Layout, absent: Tensor, batch: int) -> tuple[Layout, Tensor]:
+        """A little polish for every set, the rest of it for the best quarter of each image's; layouts and energies."""
+        steps = self.setting.polish_steps
+        early = min(steps, EARLY)
+        present = (~absent).nonzero()[:, 0]
+        energy = torch.full(absent.shape, math.inf, device=absent.device)
+        some, error = self.polisher.polish(problem.take(present), layout.take(present), early)
+        some, error = self._prune(problem.take(present), some, error)
+        layout = layout.replace(present, some)
+        energy[present] = error + self.price * some.count
+        if steps > early:
+            count = len(absent) // batch
+            best = energy.view(batch, count).topk(max(1, -(-count // 4)), dim=1, largest=False)
+            rows = (best.indices + torch.arange(batch, device=absent.device).unsqueeze(1) * count).flatten()
+            rows = rows[energy[rows] < math.inf]
+            some, error = self.polisher.polish(problem.take(rows), layout.take(rows), steps - early)
+            layout = layout.replace(rows, some)
+            energy[rows] = error + self.price * some.count
+        return layout, energy
 
     def _promising(self, sets: Sets) -> Sets:
         """Drop sets whose estimate is so far behind the best that polish cannot mend it."""
@@ -155,12 +169,3 @@ def _members(pool: Layout, members: Tensor) -> Layout:
     index = members.clamp_min(0).flatten(1)
     chosen = pool.order(index)
     return chosen.without(members.flatten(1) < 0).flatten(slots)
-
-
-def _where(which: Tensor, a: Layout, b: Layout) -> Layout:
-    return Layout(
-        torch.where(which[:, None], a.concept, b.concept),
-        torch.where(which[:, None, None], a.pose, b.pose),
-        torch.where(which[:, None], a.hue, b.hue),
-        torch.where(which[:, None, None], a.colour, b.colour),
-    )

@@ -49,7 +49,7 @@ class GreedyRounds:
                     continue
                 moved = index[better]
                 part = layout.take(moved).put(slot, torch.ones(len(moved), dtype=torch.bool, device=device), found.take(better))
-                layout = _replace(layout, moved, part)
+                layout = layout.replace(moved, part)
                 layers[moved, slot] = stage.layers(found.take(better), height, width)[:, 0]
                 changed[moved, slot] = clock
             if not bool((changed > before).any()):
@@ -102,16 +102,3 @@ class GreedyRounds:
             return -self.stage.error(problem, layers)
         rebuilt = self.stage.formation.render(layers, problem.background)
         return self.stage.objective.start(sums(problem.image, problem.weight, rebuilt))
-
-
-def _replace(layout: Layout, index: Tensor, part: Layout) -> Layout:
-    """The layout with some images replaced."""
-
-    def mix(mine: Tensor, theirs: Tensor) -> Tensor:
-        mixed = mine.clone()
-        mixed[index] = theirs
-        return mixed
-
-    return Layout(
-        mix(layout.concept, part.concept), mix(layout.pose, part.pose), mix(layout.hue, part.hue), mix(layout.colour, part.colour)
-    )
