@@ -82,7 +82,9 @@ class FreePlain(BackgroundModel):
 def _given(dictionary: Dictionary, channels: int, device: torch.device) -> BackgroundModel:
     values = dictionary.background.values
     if values is None:
-        raise SettingError("the background setting needs a learned background but the dictionary has none: set background.kind to none or free")
+        raise SettingError(
+            "the background setting needs a learned background but the dictionary has none: set background.kind to none or free"
+        )
     tensor = torch.tensor(values, device=device)
     return Given(tensor.movedim(-1, 0) if tensor.ndim == 3 else tensor)
 

@@ -37,12 +37,12 @@ class _Windows:
         batch, slots, channels = values.shape[:3]
         canvas = torch.zeros(batch, slots, channels, height * width, device=values.device)
         index = self.index.unsqueeze(2).expand(-1, -1, channels, -1)
-        return canvas.scatter_(3, index, values.flatten(3)).unflatten(3, (height, width))
+        return canvas.scatter_(3, index, values.flatten(3)).view(batch, slots, channels, height, width)
 
     def cut(self, canvas: Tensor) -> Tensor:
         """The windows of canvases (batch, slots, channels, height, width)."""
         index = self.index.unsqueeze(2).expand(-1, -1, canvas.shape[2], -1)
-        return canvas.flatten(3).gather(3, index).unflatten(3, self.size)
+        return canvas.flatten(3).gather(3, index).view(*canvas.shape[:3], *self.size)
 
 
 @dataclass(frozen=True)

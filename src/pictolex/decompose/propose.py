@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+
 import torch
 from torch import Tensor
 
@@ -165,7 +166,7 @@ class ProposeSelectPolish:
 
 def _members(pool: Layout, members: Tensor) -> Layout:
     """Sets of a pool as layouts (batch * sets, slots)."""
-    batch, sets, slots = members.shape
+    slots = members.shape[2]
     index = members.clamp_min(0).flatten(1)
     chosen = pool.order(index)
     return chosen.without(members.flatten(1) < 0).flatten(slots)

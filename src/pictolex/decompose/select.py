@@ -46,7 +46,9 @@ class Selector:
     def select(self, problem: Problem, candidates: Layout, most: int) -> Sets:
         """The best sets of 1 to `most` candidates."""
         price = self.stage.settings.price
-        image, weight, background = (functional.avg_pool2d(t, self.pool, ceil_mode=True) for t in (problem.image, problem.weight, problem.background))
+        image, weight, background = (
+            functional.avg_pool2d(t, self.pool, ceil_mode=True) for t in (problem.image, problem.weight, problem.background)
+        )
         weight = weight * self.pool**2
         layers = self._draw(candidates, image.shape[-2], image.shape[-1])
         batch, count = candidates.concept.shape
@@ -62,7 +64,9 @@ class Selector:
         width = min(count, max(self.beam, 2 * self.beam))
         order = first.topk(width, dim=1).indices
         members, saved = order.unsqueeze(-1), first.gather(1, order)
-        context = self._cover(Context(*(t.expand(-1, width, -1, -1, -1) for t in (empty.rebuilt, empty.light, empty.behind))), layers, order)
+        context = self._cover(
+            Context(*(t.expand(-1, width, -1, -1, -1) for t in (empty.rebuilt, empty.light, empty.behind))), layers, order
+        )
         for size in range(2, most + 1):
             gains = self._gains(image, weight, context, kernels) - price
             gains = torch.where(candidates.used.unsqueeze(1), gains, torch.full_like(gains, -math.inf))

@@ -61,7 +61,9 @@ class Stage:
                 f"the dictionary's concepts have {self.patches.shape_channels} colour channels but the images have {channels}: "
                 "use images of the same kind (or a dictionary of luminance shapes)"
             )
-        self.formation = formation.recast(self.patches.shape_channels) if formation else create(settings.formation, self.patches.shape_channels)
+        self.formation = (
+            formation.recast(self.patches.shape_channels) if formation else create(settings.formation, self.patches.shape_channels)
+        )
         if hues is None and dictionary.hues is not None:
             hues = torch.from_numpy(dictionary.hues.copy()).to(device)
         self.colour: Colour = _COLOURS[settings.colour.kind](settings.colour, hues, channels)
@@ -97,7 +99,7 @@ class Stage:
         """(batch, slots, shape channels + 1, height, width)."""
         batch, slots = layout.concept.shape
         flat = sample(self.patches, layout.concept.flatten(), layout.pose.flatten(0, 1), height, width)
-        return self.formation.sheet(flat).unflatten(0, (batch, slots))
+        return self.formation.sheet(flat).view(batch, slots, -1, height, width)
 
     def layers(self, layout: Layout, height: int, width: int) -> Tensor:
         """(batch, slots, channels + 1, height, width)."""
@@ -116,9 +118,13 @@ class Stage:
 
 def _hue_set(setting: HueColour, hues: Tensor | None, channels: int) -> Colour:
     if hues is None:
-        raise SettingError("the colour setting is 'hues' but the dictionary has none: learn it with hues, or set colour.kind to none or free")
+        raise SettingError(
+            "the colour setting is 'hues' but the dictionary has none: learn it with hues, or set colour.kind to none or free"
+        )
     if hues.shape[1] != channels:
-        raise SettingError(f"the dictionary's hues have {hues.shape[1]} channels but the images have {channels}: use images of the same kind")
+        raise SettingError(
+            f"the dictionary's hues have {hues.shape[1]} channels but the images have {channels}: use images of the same kind"
+        )
     return HueSet(hues)
 
 

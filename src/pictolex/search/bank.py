@@ -152,7 +152,21 @@ def build_bank(patches: Patches, formation: Formation, rotations: int, scales: S
     shelves, shelf, place = _shelve(drawn, formation, device)
     before, after = _ring(groups)
     concept = torch.tensor([r[0] for r in rows], device=device, dtype=torch.long)
-    return Bank(shelves, concept, table[:, 0], table[:, 1], table[:, 2], table[:, 3:5], groups, before, after, shelf, place, bool((before != after).any()), _aliases(shelves))
+    return Bank(
+        shelves,
+        concept,
+        table[:, 0],
+        table[:, 1],
+        table[:, 2],
+        table[:, 3:5],
+        groups,
+        before,
+        after,
+        shelf,
+        place,
+        bool((before != after).any()),
+        _aliases(shelves),
+    )
 
 
 def _draw_group(

@@ -76,7 +76,7 @@ class HueSet(Colour):
         return self._all(gains), None if inners is None else self._all(inners)
 
     def _all(self, outputs: Tensor) -> Tensor:
-        return (self._weights(outputs.shape[0]) @ outputs.flatten(1)).unflatten(1, outputs.shape[1:])
+        return (self._weights(outputs.shape[0]) @ outputs.flatten(1)).view(-1, *outputs.shape[1:])
 
     def colours(self, gains: Tensor, choice: Tensor) -> Tensor:
         """Looked up."""

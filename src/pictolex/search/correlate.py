@@ -104,15 +104,12 @@ def correlate(request: Plan, padded: Tensor, shelf: Shelf, kernels: slice, pool:
         total = torch.zeros(request.forms, batch, count, down, right, device=padded.device)
     for members, pairs, names in blocks:
         basis = shelf.basis(names, pool) if method == "shared" else None
-        if basis is None:
-            weights = torch.stack([shelf.feature(name, pool)[kernels] for name in names], dim=1)
-        else:
-            weights = basis[0]
+        weights = basis[0] if basis else torch.stack([shelf.feature(name, pool)[kernels] for name in names], dim=1)
         maps = torch.stack([padded[:, p] for p in pairs], dim=0).flatten(0, 1) if len(pairs) > 1 else padded[:, pairs[0]]
         out = _METHODS[method](maps, weights * pool * pool)
         if basis is not None:
             out = functional.conv2d(out, basis[1][kernels][:, :, None, None])
-        out = out.unflatten(0, (len(members), batch))
+        out = out.view(len(members), batch, count, down, right)
         if total is None:
             return out
         total[members] = out
@@ -131,7 +128,8 @@ def fft(maps: Tensor, weights: Tensor) -> Tensor:
     spectrum = torch.fft.rfft2(maps, s=size)
     kernel = torch.fft.rfft2(weights, s=size).conj()
     product = torch.einsum("bmij,kmij->bkij", spectrum, kernel)
-    return torch.fft.irfft2(product, s=size)[..., : high - weights.shape[-2] + 1, : wide - weights.shape[-1] + 1]
+    shifts: Tensor = torch.fft.irfft2(product, s=size)
+    return shifts[..., : high - weights.shape[-2] + 1, : wide - weights.shape[-1] + 1].contiguous()
 
 
 def _fast(n: int) -> int:

@@ -6,6 +6,7 @@ level among neighbouring shifts and rotations. Exhaustive: the same at full reso
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -176,10 +177,7 @@ class Searcher:
         gain, inner = self.colour.evaluate(*_halves(outputs, gains))
         return self.objective.score(gain, inner, totals)
 
-    def _search_shelf(
-        self, request: Plan, exact: Plan, totals: Sums, shelf: Shelf, number: int, count: int, labels: Tensor | None
-    ) -> Hits:
-        high, wide = shelf.size
+    def _search_shelf(self, request: Plan, exact: Plan, totals: Sums, shelf: Shelf, number: int, count: int, labels: Tensor | None) -> Hits:
         if self.method == "exhaustive":
             hits = self._peaks(request, totals, shelf, count, labels, 1)
             return self._refine(exact, totals, shelf, hits, 1, 0)
@@ -228,7 +226,7 @@ class Searcher:
             return [slice(s, min(s + step, kernels)) for s in range(0, kernels, step)]
         edges = [0, *((labels[1:] != labels[:-1]).nonzero()[:, 0] + 1).tolist(), kernels]
         chunks, start = [], 0
-        for previous, edge in zip(edges[:-1], edges[1:], strict=True):
+        for previous, edge in itertools.pairwise(edges):
             if edge - start > step and previous > start:
                 chunks.append(slice(start, previous))
                 start = previous
@@ -319,7 +317,7 @@ def _halves(outputs: Tensor, gains: int) -> tuple[Tensor, Tensor | None]:
 def _by_label(labels: Tensor) -> list[slice]:
     """The kernels of each label; labels stand in runs."""
     edges = [0, *((labels[1:] != labels[:-1]).nonzero()[:, 0] + 1).tolist(), len(labels)]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
 def _blocks(kernels: int) -> list[slice]:
