@@ -17,6 +17,8 @@ def command(
     name: str | None = None,
     /,
     *,
+    device: str = "auto",
+    images: int | None = None,
     json: bool = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
 ) -> None:
@@ -25,7 +27,11 @@ def command(
     Parameters
     ----------
     name
-        One benchmark; without it all of them.
+        One benchmark: startup, search, speed, agreement, quality, memory. Without it all of them.
+    device
+        auto (the CPU and, where there is one, the GPU too), cpu, cuda or cuda:0.
+    images
+        Use at most so many images in each measurement, to be done sooner.
     json
         As one JSON object with a list of rows.
     quiet
@@ -37,7 +43,7 @@ def command(
         if not json:
             print(_line(row), flush=True)
 
-    rows = run_bench(name, report=told, say=lambda text: tell(text, quiet))
+    rows = run_bench(name, report=told, say=lambda text: tell(text, quiet), device=device, images=images)
     if json:
         write_json({"rows": [asdict(row) for row in rows]})
 

@@ -2,10 +2,11 @@
 
 from pictolex.search.bank import Bank, build_bank
 from pictolex.search.colour import Colour, Fixed, Free, HueSet
-from pictolex.search.correlate import CostModel, calibrate
+from pictolex.search.cost import CostModel, calibrate
+from pictolex.search.hits import Hits, Query
 from pictolex.search.objective import Objective, Sums, sums
 from pictolex.search.objective import create as create_objective
-from pictolex.search.searcher import Hits, Query, Searcher
+from pictolex.search.searcher import Searcher
 
 __all__ = [
     "Bank",

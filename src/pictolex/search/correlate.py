@@ -1,8 +1,7 @@
-"""Correlating image maps with kernels over every shift: directly or by FFT, whichever a calibrated cost model expects to be faster."""
+"""Correlating image maps with kernels over every shift: directly, by FFT, or through a basis that the kernels share."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,18 +65,40 @@ def plan(gains: Sequence[Form], inners: Sequence[Form], alias: Mapping[str, str]
     return Plan(stacked, tuple(names[i] for i in kept), tuple(owner[i] for i in kept), len(gains) + len(inners), len(gains))
 
 
-def pooled(maps: Tensor, pool: int, height: int, width: int) -> Tensor:
-    """Maps mean-pooled and padded with zeros, so that every shift of a kernel that touches the image has a window."""
+@dataclass(frozen=True)
+class Box:
+    """Part of an image: top, left, bottom, right."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+
+def where_wrong(error: Tensor) -> Box:
+    """The smallest box outside of which no image (batch, height, width) has an error: no element can gain there."""
+    wrong = error.amax(0) > 0
+    rows, columns = wrong.any(1).nonzero()[:, 0], wrong.any(0).nonzero()[:, 0]
+    if not len(rows):
+        return Box(0, 0, 1, 1)
+    return Box(int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
+
+
+def pooled(maps: Tensor, pool: int, size: tuple[int, int], box: Box) -> tuple[Tensor, tuple[int, int]]:
+    """Maps mean-pooled, just as far around `box` that every shift of a kernel that touches it has a window.
+
+    Zeros stand outside of the image. Also the row and column of the image that the first window starts at.
+    """
+    top, left = (_down(edge - side + pool, pool) for edge, side in ((box.top, size[0]), (box.left, size[1])))
+    bottom, right = (-_down(-(edge + side - pool), pool) for edge, side in ((box.bottom, size[0]), (box.right, size[1])))
     high, wide = maps.shape[-2:]
-    if pool > 1:
-        maps = functional.avg_pool2d(functional.pad(maps, (0, -wide % pool, 0, -high % pool)), pool)
-    across, down = margin(width, pool), margin(height, pool)
-    return functional.pad(maps, (across, across, down, down))
+    inside = maps[..., max(0, top) : min(high, bottom), max(0, left) : min(wide, right)]
+    padded = functional.pad(inside, (max(0, -left), max(0, right - wide), max(0, -top), max(0, bottom - high)))
+    return (functional.avg_pool2d(padded, pool) if pool > 1 else padded), (top, left)
 
 
-def margin(side: int, pool: int) -> int:
-    """Pooled pixels of padding for a kernel of this side."""
-    return max(1, side // pool - 1)
+def _down(value: int, pool: int) -> int:
+    return value // pool * pool
 
 
 def smoothed(maps: Tensor, pool: int, edge: int) -> Tensor:
@@ -91,7 +112,7 @@ def smoothed(maps: Tensor, pool: int, edge: int) -> Tensor:
     return padded.permute(0, 2, 3, 1).contiguous()
 
 
-def correlate(request: Plan, padded: Tensor, shelf: Shelf, kernels: slice, pool: int, method: str) -> Tensor:
+def correlate(request: Plan, padded: Tensor, shelf: Shelf, kernels: slice, pool: int, method: str, half: bool) -> Tensor:
     """The correlations (forms, batch, kernels, shifts down, shifts right) of maps that `pooled` has padded."""
     batch = padded.shape[0]
     high, wide = shelf.size[0] // pool, shelf.size[1] // pool
@@ -108,12 +129,17 @@ def correlate(request: Plan, padded: Tensor, shelf: Shelf, kernels: slice, pool:
         maps = torch.stack([padded[:, p] for p in pairs], dim=0).flatten(0, 1) if len(pairs) > 1 else padded[:, pairs[0]]
         out = _METHODS[method](maps, weights * pool * pool)
         if basis is not None:
-            out = functional.conv2d(out, basis[1][kernels][:, :, None, None])
+            out = combine(basis[1][kernels], out.flatten(2), half).float()
         out = out.view(len(members), batch, count, down, right)
         if total is None:
             return out
         total[members] = out
     return total if total is not None else torch.zeros(request.forms, batch, count, down, right, device=padded.device)
+
+
+def combine(coefficients: Tensor, basis: Tensor, half: bool) -> Tensor:
+    """Kernels from their shared basis, as a product; half precision (bfloat16) is enough to look for peaks, which are then refined."""
+    return coefficients.bfloat16() @ basis.bfloat16() if half else coefficients @ basis
 
 
 def direct(maps: Tensor, weights: Tensor) -> Tensor:
@@ -124,7 +150,7 @@ def direct(maps: Tensor, weights: Tensor) -> Tensor:
 def fft(maps: Tensor, weights: Tensor) -> Tensor:
     """By Fourier transforms; equal to `direct` within rounding."""
     high, wide = maps.shape[-2:]
-    size = (_fast(high), _fast(wide))
+    size = (fast_size(high), fast_size(wide))
     spectrum = torch.fft.rfft2(maps, s=size)
     kernel = torch.fft.rfft2(weights, s=size).conj()
     product = torch.einsum("bmij,kmij->bkij", spectrum, kernel)
@@ -132,7 +158,7 @@ def fft(maps: Tensor, weights: Tensor) -> Tensor:
     return shifts[..., : high - weights.shape[-2] + 1, : wide - weights.shape[-1] + 1].contiguous()
 
 
-def _fast(n: int) -> int:
+def fast_size(n: int) -> int:
     """The next size whose prime factors are 2, 3 and 5."""
     while True:
         rest = n
@@ -145,45 +171,3 @@ def _fast(n: int) -> int:
 
 
 _METHODS = {"direct": direct, "shared": direct, "fft": fft}
-
-
-@dataclass(frozen=True)
-class CostModel:
-    """Seconds per multiply-add of a direct correlation, and per butterfly and per spectral product of one by FFT."""
-
-    direct: float = 1.2e-11
-    transform: float = 2.0e-10
-    product: float = 4.0e-10
-
-    def choose(self, batch: int, pairs: int, kernels: int, kernel: tuple[int, int], image: tuple[int, int]) -> str:
-        """The method expected to be faster."""
-        down, right = image[0] - kernel[0] + 1, image[1] - kernel[1] + 1
-        by_hand = self.direct * batch * kernels * pairs * kernel[0] * kernel[1] * down * right
-        size = _fast(image[0]) * _fast(image[1])
-        transforms = self.transform * (batch * pairs + kernels * pairs + batch * kernels) * size * max(1, size.bit_length())
-        products = self.product * batch * kernels * pairs * size / 2
-        return "direct" if by_hand <= transforms + products else "fft"
-
-
-def calibrate(device: torch.device | str = "cpu") -> CostModel:
-    """Measure this machine once (a fraction of a second)."""
-    torch.manual_seed(0)
-    maps, small = torch.randn(4, 4, 64, 64, device=device), torch.randn(64, 4, 9, 9, device=device)
-    seconds = _time(lambda: direct(maps, small), device)
-    per_multiply = seconds / (4 * 64 * 4 * 81 * 56 * 56)
-    size = 64 * 64
-    per_butterfly = _time(lambda: torch.fft.rfft2(maps), device) / (16 * size * size.bit_length())
-    a, b = torch.fft.rfft2(maps), torch.fft.rfft2(small, s=(64, 64))
-    per_product = _time(lambda: torch.einsum("bmij,kmij->bkij", a, b), device) / (4 * 64 * 4 * size / 2)
-    return CostModel(per_multiply, per_butterfly, per_product)
-
-
-def _time(call: object, device: torch.device | str) -> float:
-    best = float("inf")
-    for _ in range(4):
-        start = time.perf_counter()
-        call()  # type: ignore[operator]
-        if torch.device(device).type == "cuda":
-            torch.cuda.synchronize()
-        best = min(best, time.perf_counter() - start)
-    return best

@@ -24,6 +24,10 @@ class Sums:
     inner: Tensor
     """`<I, R>` without the element."""
 
+    def take(self, index: Tensor | slice) -> Sums:
+        """Some items of the batch."""
+        return Sums(self.image[index], self.rebuilt[index], self.inner[index])
+
 
 class Objective(ABC):
     """Scores a placement from the squared error it saves and its inner product with the image."""

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from pictolex.formation import paint
 from pictolex.search.bank import Bank
-from pictolex.search.searcher import Query, Searcher
+from pictolex.search.hits import Query
+from pictolex.search.searcher import Searcher
 
 
 @dataclass(frozen=True)

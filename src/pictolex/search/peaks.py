@@ -1,0 +1,246 @@
+"""Coarse search: the peaks over all shifts of the pooled scores of all kernels on a shelf."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pictolex.search.bank import Shelf
+from pictolex.search.correlate import Box, Plan, combine, correlate, direct, pooled
+from pictolex.search.cost import CostModel
+from pictolex.search.hits import Hits
+from pictolex.search.objective import Sums
+from pictolex.search.score import Scorer
+
+BUCKETS = 32
+"""Sets of kernels whose peaks compete separately, so that one that is second best at a place still gets its chance."""
+FIRST_LOOK = 48
+"""Shifts with the most error in their window, looked at first to learn which others are worth it."""
+CACHE = 24 * 2**20
+"""Bytes of working arrays on a CPU: what its caches hold, and what the allocator gives back without asking the system."""
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """One coarse search."""
+
+    scorer: Scorer
+    shelf: Shelf
+    request: Plan
+    totals: Sums
+    error: Tensor
+    """(batch, height, width): what is there to be saved."""
+    box: Box
+    pool: int
+    cost: CostModel
+    memory: int
+
+    @property
+    def working(self) -> int:
+        """Bytes for working arrays."""
+        return self.memory // 2 if self.error.is_cuda else min(self.memory // 2, CACHE)
+
+
+def all_peaks(coarse: Coarse, count: int, labels: Tensor | None, *, exact: bool) -> Hits:
+    """The best peaks over all kernels, or `count` for each label, from the scores of every kernel at every shift."""
+    request, shelf, pool = coarse.request, coarse.shelf, coarse.pool
+    padded, first = pooled(request.maps, pool, shelf.size, coarse.box)
+    kernel = (shelf.size[0] // pool, shelf.size[1] // pool)
+    down, right = padded.shape[-2] - kernel[0] + 1, padded.shape[-1] - kernel[1] + 1
+    batch = padded.shape[0]
+    image = (padded.shape[-2], padded.shape[-1])
+    method = coarse.cost.choose(batch, len(request.names), len(shelf), kernel, image) if exact else "shared"
+    each = 4 * down * right * (request.forms + 1)
+    step = max(1, coarse.working // (each * len(shelf)))
+    found = []
+    for start in range(0, batch, step):
+        part = slice(start, start + step)
+        totals = coarse.totals.take(part)
+        pieces = []
+        for index in _chunks(len(shelf), labels, coarse.memory // 2 // (each * len(padded[part]))):
+            outputs = correlate(request, padded[part], shelf, index, pool, method, coarse.cost.half)
+            scores = coarse.scorer.best(outputs, totals, request.gains)
+            pieces.append(_tops(scores, shelf, index, None if labels is None else labels[index], count, pool, first))
+        joined = pieces[0] if len(pieces) == 1 else Hits.join(pieces)
+        found.append(joined if labels is not None or len(pieces) == 1 else joined.best(count))
+    return found[0] if len(found) == 1 else Hits.stack(found)
+
+
+def likely_peaks(coarse: Coarse, count: int) -> Hits | None:
+    """The same as `all_peaks` without labels, but only where a window holds more error than the best score found: nothing else can win.
+
+    None where the kernels have no shared basis: then looking everywhere is cheaper.
+    """
+    request, shelf, pool = coarse.request, coarse.shelf, coarse.pool
+    bases = [(members, pairs, shelf.basis(names, pool)) for members, pairs, names in request.blocks()]
+    if any(basis is None for _, _, basis in bases):
+        return None
+    padded, first = pooled(request.maps, pool, shelf.size, coarse.box)
+    kernel = (shelf.size[0] // pool, shelf.size[1] // pool)
+    down, right = padded.shape[-2] - kernel[0] + 1, padded.shape[-1] - kernel[1] + 1
+    errors, _ = pooled(coarse.error.unsqueeze(1), pool, shelf.size, coarse.box)
+    within = functional.avg_pool2d(errors, kernel, stride=1).flatten(1) * (kernel[0] * kernel[1] * pool * pool)
+    ranks = sum(len(members) * basis[0].shape[0] for members, _, basis in bases if basis)
+    step = max(1, coarse.working // (4 * down * right * (2 * ranks + len(shelf) // 4)))
+    found = []
+    for start in range(0, padded.shape[0], step):
+        part = slice(start, start + step)
+        columns = []
+        for members, pairs, basis in bases:
+            if basis is None:
+                continue
+            maps = torch.cat([padded[part][:, p] for p in pairs])
+            out = direct(maps, basis[0] * pool * pool).flatten(2).transpose(1, 2)
+            columns.append((members, out.reshape(len(members), -1, out.shape[-1]), basis[1]))
+        found.append(_look(coarse, columns, within[part], count, (down, right), first))
+    return found[0] if len(found) == 1 else Hits.stack(found)
+
+
+def _look(
+    coarse: Coarse,
+    columns: list[tuple[list[int], Tensor, Tensor]],
+    within: Tensor,
+    count: int,
+    size: tuple[int, int],
+    first: tuple[int, int],
+) -> Hits:
+    """Score the shifts with the most error in their window, then all others that could still win."""
+    batch, shifts = within.shape
+    shelf, device = coarse.shelf, within.device
+    offsets = torch.arange(batch, device=device).unsqueeze(1) * shifts
+    early = within.topk(min(FIRST_LOOK, shifts), dim=1).indices
+    best = _score(coarse, columns, (early + offsets).flatten()).amax(1).view(batch, -1).amax(1, keepdim=True).float()
+    rows = (within > best.clamp_min(0) * 0.98).flatten().nonzero()[:, 0]
+    if not len(rows):
+        rows = (early[:, :1] + offsets).flatten()
+    scores = _score(coarse, columns, rows)
+    buckets = _blocks(scores.shape[1])
+    grouped = torch.full((batch * shifts, len(buckets)), -math.inf, device=device)
+    kernel = torch.zeros(batch * shifts, len(buckets), dtype=torch.long, device=device)
+    value, index = _block_best(scores, buckets)
+    grouped[rows], kernel[rows] = value, index
+    maps = grouped.view(batch, *size, -1).permute(0, 3, 1, 2)
+    ranked = torch.where(maps >= _neighbourhood(maps), maps, torch.full_like(maps, -math.inf)).flatten(1)
+    score, place = ranked.topk(min(count, ranked.shape[1]), dim=1)
+    bucket, position = torch.div(place, shifts, rounding_mode="floor"), place % shifts
+    chosen = kernel[position + offsets, bucket]
+    return _as_hits(shelf.number[chosen], position, size[1], score, coarse.pool, first)
+
+
+def _score(coarse: Coarse, columns: list[tuple[list[int], Tensor, Tensor]], rows: Tensor) -> Tensor:
+    """(rows, kernels): scores of all kernels at some shifts (rows of all images' shifts)."""
+    plain = coarse.request.forms == 1
+    total: Tensor | None = None
+    for members, basis, coefficients in columns:
+        out = combine(basis[:, rows], coefficients.T, coarse.cost.half)
+        if plain:
+            return coarse.scorer.best(out, coarse.totals, coarse.request.gains)
+        if total is None:
+            total = torch.zeros(coarse.request.forms, *out.shape[1:], device=out.device)
+        total[members] = out.float()
+    if total is None:
+        return torch.zeros(len(rows), len(coarse.shelf), device=rows.device)
+    return coarse.scorer.best(total, coarse.totals, coarse.request.gains)
+
+
+def _block_best(scores: Tensor, buckets: list[slice]) -> tuple[Tensor, Tensor]:
+    """(rows, buckets): the best score of each bucket and the kernel that has it."""
+    length = buckets[0].stop - buckets[0].start
+    whole = scores.shape[1] // length
+    value, index = scores[:, : whole * length].reshape(len(scores), whole, length).max(2)
+    index = index + torch.arange(whole, device=scores.device) * length
+    if whole < len(buckets):
+        last, place = scores[:, whole * length :].max(1, keepdim=True)
+        value, index = torch.cat([value, last], 1), torch.cat([index, place + whole * length], 1)
+    return value.float(), index
+
+
+def _tops(scores: Tensor, shelf: Shelf, index: slice, labels: Tensor | None, count: int, pool: int, first: tuple[int, int]) -> Hits:
+    """Local maxima over shifts of the best score in each bucket of kernels: the best over all buckets, or of each label."""
+    batch, kernels, down, right = scores.shape
+    buckets = _by_label(labels) if labels is not None else _blocks(kernels)
+    grouped = _bucket_best(scores, buckets)
+    ranked = torch.where(grouped >= _neighbourhood(grouped), grouped, torch.full_like(grouped, -math.inf)).flatten(2)
+    take = min(count, down * right * (1 if labels is not None else len(buckets)))
+    if labels is not None:
+        score, position = ranked.topk(take, dim=2)
+        bucket = torch.arange(len(buckets), device=scores.device).repeat_interleave(take).expand(batch, -1)
+        score, position = score.flatten(1), position.flatten(1)
+    else:
+        score, place = ranked.flatten(1).topk(take, dim=1)
+        bucket, position = torch.div(place, down * right, rounding_mode="floor"), place % (down * right)
+    table = _table(buckets, kernels, scores.device)[bucket]
+    item = torch.arange(batch, device=scores.device)[:, None, None]
+    inside = scores.flatten(2)[item, table, position.unsqueeze(-1)]
+    kernel = table.gather(2, inside.argmax(2, keepdim=True)).squeeze(2)
+    return _as_hits(shelf.number[index][kernel], position, right, score, pool, first)
+
+
+def _as_hits(kernel: Tensor, position: Tensor, across: int, score: Tensor, pool: int, first: tuple[int, int]) -> Hits:
+    top = torch.div(position, across, rounding_mode="floor") * pool + first[0]
+    left = position % across * pool + first[1]
+    score = score.float()
+    return Hits(kernel, left, top, score, torch.zeros_like(kernel), torch.zeros(*kernel.shape, 1, device=kernel.device), score)
+
+
+def _chunks(kernels: int, labels: Tensor | None, step: int) -> list[slice]:
+    """Ranges of about `step` kernels; a label is never cut."""
+    step = max(1, step)
+    if kernels <= step:
+        return [slice(0, kernels)]
+    if labels is None:
+        return [slice(s, min(s + step, kernels)) for s in range(0, kernels, step)]
+    chunks, start = [], 0
+    for label in _by_label(labels):
+        if label.stop - start > step and label.start > start:
+            chunks.append(slice(start, label.start))
+            start = label.start
+    return [*chunks, slice(start, kernels)]
+
+
+def _by_label(labels: Tensor) -> list[slice]:
+    """The kernels of each label; labels stand in runs."""
+    edges = [0, *((labels[1:] != labels[:-1]).nonzero()[:, 0] + 1).tolist(), len(labels)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
+
+
+def _blocks(kernels: int) -> list[slice]:
+    """About `BUCKETS` runs of kernels of one length."""
+    length = -(-kernels // BUCKETS)
+    return [slice(s, min(s + length, kernels)) for s in range(0, kernels, length)]
+
+
+def _bucket_best(scores: Tensor, buckets: list[slice]) -> Tensor:
+    """(batch, buckets, down, right): the best score over each bucket's kernels."""
+    length = buckets[0].stop - buckets[0].start
+    same = 0
+    while same < len(buckets) and buckets[same].stop - buckets[same].start == length:
+        same += 1
+    batch, _, down, right = scores.shape
+    first = scores[:, : same * length].reshape(batch, same, length, down, right)
+    parts = [first.amax(2) if length > 1 else first[:, :, 0]]
+    parts += [scores[:, b].amax(1, keepdim=True) for b in buckets[same:]]
+    return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+
+
+def _neighbourhood(scores: Tensor) -> Tensor:
+    """The maximum over each 3 x 3 neighbourhood."""
+    rows = scores.clone()
+    rows[..., 1:, :] = torch.maximum(rows[..., 1:, :], scores[..., :-1, :])
+    rows[..., :-1, :] = torch.maximum(rows[..., :-1, :], scores[..., 1:, :])
+    both = rows.clone()
+    both[..., 1:] = torch.maximum(both[..., 1:], rows[..., :-1])
+    both[..., :-1] = torch.maximum(both[..., :-1], rows[..., 1:])
+    return both
+
+
+def _table(buckets: list[slice], kernels: int, device: torch.device) -> Tensor:
+    """(buckets, most members): the members of each bucket, short rows filled with their first."""
+    rows = [list(range(*b.indices(kernels))) for b in buckets]
+    longest = max(len(r) for r in rows)
+    return torch.tensor([r + r[:1] * (longest - len(r)) for r in rows], device=device)
