@@ -13,7 +13,7 @@ from pictolex.formation import Alpha, pack, sample
 
 SHARPNESS = 1.5
 # Of shapes at random places and rotations: error as a share of the area (mean), and error of the worst pixel (mean over the places).
-BOUNDS = {"ell": (0.06, 0.32), "ellipse": (0.045, 0.26), "square": (0.06, 0.31), "bar": (0.07, 0.29)}
+BOUNDS = {"ell": (0.06, 0.33), "ellipse": (0.045, 0.25), "square": (0.06, 0.305), "bar": (0.07, 0.295)}
 
 
 def errors(kind: str, sharpness: float) -> tuple[float, float, float]:

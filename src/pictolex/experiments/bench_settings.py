@@ -32,7 +32,7 @@ PIECE_SIDE = 19
 MORE_HUES = ((1.0, 1.0, 1.0), (0.5, 0.5, 0.0), (0.5, 0.0, 0.5), (0.0, 0.5, 0.5))
 SHAPE_SIDE = 33
 STROKES, STROKE_SIDE = 512, 13
-UNEVEN = 0.08
+UNEVEN = 0.2
 """How far the opacity of D's patches falls from 1, at random: learned ones are not symmetric either, so no pose is spared."""
 
 
@@ -126,9 +126,9 @@ def _mnist(count: int) -> Case | None:
     concepts = []
     for k in range(STROKES):
         y, x = rng.integers(4, 12, 2)
-        alpha = digits[50_000 + k, y : y + STROKE_SIDE, x : x + STROKE_SIDE].astype(np.float32) / 255
+        alpha = _shares(digits[50_000 + k, y : y + STROKE_SIDE, x : x + STROKE_SIDE])
         concepts.append(Concept(k, np.ones((*alpha.shape, 1), np.float32), alpha))
-    return Case("M", Dictionary(tuple(concepts)), _rounds(Placement(), 4), digits[:count, None].astype(np.float32) / 255, None)
+    return Case("M", Dictionary(tuple(concepts)), _rounds(Placement(), 4), _shares(digits[:count, None]), None)
 
 
 _CASES: dict[str, Callable[[int], Case | None]] = {"T": _tetrominoes, "D": _dsprites, "M": _mnist}
@@ -142,7 +142,9 @@ def _rounds(placement: Placement, layers: int) -> Settings:
 def _scenes(name: str, count: int, fits: Callable[[NDArray[np.int64]], bool]) -> tuple[Floats, NDArray[np.int64]]:
     """The first scenes of a generated set whose factors fit: images (n, h, w[, 3]) in [0, 1], factors (n, objects, ...)."""
     source = SyntheticSource(name, 1_000_000, SEED)
-    images, factors, i = [], [], 0
+    images: list[NDArray[np.uint8]] = []
+    factors: list[NDArray[np.int64]] = []
+    i = 0
     while len(images) < count:
         scene = source.scene(i)
         rows = scene.factors["factors"].astype(np.int64)
@@ -150,14 +152,19 @@ def _scenes(name: str, count: int, fits: Callable[[NDArray[np.int64]], bool]) ->
             images.append(scene.images[0])
             factors.append(rows)
         i += 1
-    return np.stack(images).astype(np.float32) / 255, np.stack(factors)
+    return _shares(np.stack(images)), np.stack(factors)
+
+
+def _shares(levels: NDArray[np.generic]) -> Floats:
+    """0 to 255 as 0 to 1."""
+    return (levels.astype(np.float32) / 255).astype(np.float32)
 
 
 def _layout(
     concept: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    turn: NDArray[np.float64],
+    x: NDArray[np.floating],
+    y: NDArray[np.floating],
+    turn: NDArray[np.floating],
     table: Tensor,
     hue: NDArray[np.int64],
 ) -> Layout:

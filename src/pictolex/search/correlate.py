@@ -101,15 +101,25 @@ def _down(value: int, pool: int) -> int:
     return value // pool * pool
 
 
-def smoothed(maps: Tensor, pool: int, edge: int) -> Tensor:
-    """Maps (batch, height + 2 edge, width + 2 edge, pairs), each pixel the mean of the `pool` x `pool` block that starts there.
+def phased(maps: Tensor, pool: int, edge: int) -> Tensor:
+    """Maps padded by `edge`, each pixel the mean of the `pool` x `pool` block that starts there, columns sorted by their phase.
 
-    A kernel pooled alike can then be held against any shift, not only multiples of `pool`.
+    (batch, rows, pool, columns / pool, pairs): a kernel pooled alike can be held against any shift, not only multiples of `pool`,
+    and the pixels of one row that it meets stand side by side.
     """
-    padded = functional.pad(maps, (edge, edge + pool - 1, edge, edge + pool - 1))
+    wide = maps.shape[-1]
+    padded = functional.pad(maps, (edge, edge + pool - 1 + -wide % pool, edge, edge + pool - 1))
     if pool > 1:
         padded = functional.avg_pool2d(padded, pool, stride=1)
-    return padded.permute(0, 2, 3, 1).contiguous()
+    batch, pairs, rows, columns = padded.shape
+    return padded.view(batch, pairs, rows, columns // pool, pool).permute(0, 2, 4, 3, 1).contiguous()
+
+
+def lines(maps: Tensor, wide: int) -> Tensor:
+    """Every run of `wide` pixels of maps (..., pairs) as one row, so that a window is copied in a few pieces: rows overlap in memory."""
+    flat = maps.reshape(-1, maps.shape[-1]).contiguous()
+    pixels, depth = flat.shape
+    return flat.as_strided((pixels - wide + 1, wide * depth), (depth, 1))
 
 
 def correlate(request: Plan, padded: Tensor, shelf: Shelf, kernels: slice, pool: int, method: str, half: bool) -> Tensor:

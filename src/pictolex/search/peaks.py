@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pictolex.search.bank import Shelf
-from pictolex.search.correlate import Box, Plan, combine, correlate, direct, pooled
+from pictolex.search.correlate import Box, Plan, combine, correlate, lines, pooled
 from pictolex.search.cost import CostModel
 from pictolex.search.hits import Hits
 from pictolex.search.objective import Sums
@@ -21,6 +21,7 @@ BUCKETS = 32
 """Sets of kernels whose peaks compete separately, so that one that is second best at a place still gets its chance."""
 FIRST_LOOK = 48
 """Shifts with the most error in their window, looked at first to learn which others are worth it."""
+FEW_KERNELS = 64
 CACHE = 24 * 2**20
 """Bytes of working arrays on a CPU: what its caches hold, and what the allocator gives back without asking the system."""
 
@@ -74,90 +75,69 @@ def all_peaks(coarse: Coarse, count: int, labels: Tensor | None, *, exact: bool)
 def likely_peaks(coarse: Coarse, count: int) -> Hits | None:
     """The same as `all_peaks` without labels, but only where a window holds more error than the best score found: nothing else can win.
 
-    None where the kernels have no shared basis: then looking everywhere is cheaper.
+    None where there are few kernels: then looking everywhere is cheaper.
     """
-    request, shelf, pool = coarse.request, coarse.shelf, coarse.pool
-    bases = [(members, pairs, shelf.basis(names, pool)) for members, pairs, names in request.blocks()]
-    if any(basis is None for _, _, basis in bases):
+    shelf, pool = coarse.shelf, coarse.pool
+    if len(shelf) < FEW_KERNELS:
         return None
-    padded, first = pooled(request.maps, pool, shelf.size, coarse.box)
-    kernel = (shelf.size[0] // pool, shelf.size[1] // pool)
-    down, right = padded.shape[-2] - kernel[0] + 1, padded.shape[-1] - kernel[1] + 1
+    padded, first = pooled(coarse.request.maps, pool, shelf.size, coarse.box)
     errors, _ = pooled(coarse.error.unsqueeze(1), pool, shelf.size, coarse.box)
-    within = functional.avg_pool2d(errors, kernel, stride=1).flatten(1) * (kernel[0] * kernel[1] * pool * pool)
-    ranks = sum(len(members) * basis[0].shape[0] for members, _, basis in bases if basis)
-    step = max(1, coarse.working // (4 * down * right * (2 * ranks + len(shelf) // 4)))
-    found = []
-    for start in range(0, padded.shape[0], step):
-        part = slice(start, start + step)
-        columns = []
-        for members, pairs, basis in bases:
-            if basis is None:
-                continue
-            maps = torch.cat([padded[part][:, p] for p in pairs])
-            out = direct(maps, basis[0] * pool * pool).flatten(2).transpose(1, 2)
-            columns.append((members, out.reshape(len(members), -1, out.shape[-1]), basis[1]))
-        found.append(_look(coarse, columns, within[part], count, (down, right), first))
+    kernel = (shelf.size[0] // pool, shelf.size[1] // pool)
+    within = functional.avg_pool2d(errors, kernel, stride=1)[:, 0] * (kernel[0] * kernel[1] * pool * pool)
+    maps = padded.permute(0, 2, 3, 1).contiguous()
+    shifts = within.shape[1] * within.shape[2]
+    step = max(1, coarse.working // (4 * shifts * (len(shelf) * coarse.request.forms // 4 + kernel[0] * kernel[1] + 2 * BUCKETS)))
+    found = [_look(coarse, maps[s : s + step], within[s : s + step], count, first) for s in range(0, len(maps), step)]
     return found[0] if len(found) == 1 else Hits.stack(found)
 
 
-def _look(
-    coarse: Coarse,
-    columns: list[tuple[list[int], Tensor, Tensor]],
-    within: Tensor,
-    count: int,
-    size: tuple[int, int],
-    first: tuple[int, int],
-) -> Hits:
+def _look(coarse: Coarse, maps: Tensor, within: Tensor, count: int, first: tuple[int, int]) -> Hits:
     """Score the shifts with the most error in their window, then all others that could still win."""
-    batch, shifts = within.shape
-    shelf, device = coarse.shelf, within.device
+    batch, down, right = within.shape
+    shelf, device, shifts = coarse.shelf, within.device, down * right
+    within = within.flatten(1)
     offsets = torch.arange(batch, device=device).unsqueeze(1) * shifts
     early = within.topk(min(FIRST_LOOK, shifts), dim=1).indices
-    best = _score(coarse, columns, (early + offsets).flatten()).amax(1).view(batch, -1).amax(1, keepdim=True).float()
-    rows = (within > best.clamp_min(0) * 0.98).flatten().nonzero()[:, 0]
+    best = _scores_at(coarse, maps, (early + offsets).flatten(), right).amax(0).view(batch, -1).amax(1, keepdim=True)
+    rows = (within > best.float().clamp_min(0) * 0.98).flatten().nonzero()[:, 0]
     if not len(rows):
-        rows = (early[:, :1] + offsets).flatten()
-    scores = _score(coarse, columns, rows)
-    buckets = _blocks(scores.shape[1])
-    grouped = torch.full((batch * shifts, len(buckets)), -math.inf, device=device)
-    kernel = torch.zeros(batch * shifts, len(buckets), dtype=torch.long, device=device)
-    value, index = _block_best(scores, buckets)
-    grouped[rows], kernel[rows] = value, index
-    maps = grouped.view(batch, *size, -1).permute(0, 3, 1, 2)
-    ranked = torch.where(maps >= _neighbourhood(maps), maps, torch.full_like(maps, -math.inf)).flatten(1)
+        rows = early[:, 0] + offsets[:, 0]
+    scores = _scores_at(coarse, maps, rows, right)
+    buckets = _blocks(len(shelf))
+    grouped = torch.full((len(buckets), batch * shifts), -math.inf, device=device)
+    grouped[:, rows] = _bucket_best(scores.unsqueeze(0).unsqueeze(-1), buckets)[0, ..., 0].float()
+    ranked = grouped.view(-1, batch, down, right).transpose(0, 1)
+    ranked = torch.where(ranked >= _neighbourhood(ranked), ranked, torch.full_like(ranked, -math.inf)).flatten(1)
     score, place = ranked.topk(min(count, ranked.shape[1]), dim=1)
     bucket, position = torch.div(place, shifts, rounding_mode="floor"), place % shifts
-    chosen = kernel[position + offsets, bucket]
-    return _as_hits(shelf.number[chosen], position, size[1], score, coarse.pool, first)
+    column = torch.zeros(batch * shifts, dtype=torch.long, device=device)
+    column[rows] = torch.arange(len(rows), device=device)
+    table = _table(buckets, len(shelf), device)[bucket]
+    inside = scores[table, column[position + offsets].unsqueeze(-1)]
+    chosen = table.gather(2, inside.argmax(2, keepdim=True)).squeeze(2)
+    return _as_hits(shelf.number[chosen], position, right, score, coarse.pool, first)
 
 
-def _score(coarse: Coarse, columns: list[tuple[list[int], Tensor, Tensor]], rows: Tensor) -> Tensor:
-    """(rows, kernels): scores of all kernels at some shifts (rows of all images' shifts)."""
-    plain = coarse.request.forms == 1
-    total: Tensor | None = None
-    for members, basis, coefficients in columns:
-        out = combine(basis[:, rows], coefficients.T, coarse.cost.half)
-        if plain:
-            return coarse.scorer.best(out, coarse.totals, coarse.request.gains)
-        if total is None:
-            total = torch.zeros(coarse.request.forms, *out.shape[1:], device=out.device)
-        total[members] = out.float()
-    if total is None:
-        return torch.zeros(len(rows), len(coarse.shelf), device=rows.device)
-    return coarse.scorer.best(total, coarse.totals, coarse.request.gains)
-
-
-def _block_best(scores: Tensor, buckets: list[slice]) -> tuple[Tensor, Tensor]:
-    """(rows, buckets): the best score of each bucket and the kernel that has it."""
-    length = buckets[0].stop - buckets[0].start
-    whole = scores.shape[1] // length
-    value, index = scores[:, : whole * length].reshape(len(scores), whole, length).max(2)
-    index = index + torch.arange(whole, device=scores.device) * length
-    if whole < len(buckets):
-        last, place = scores[:, whole * length :].max(1, keepdim=True)
-        value, index = torch.cat([value, last], 1), torch.cat([index, place + whole * length], 1)
-    return value.float(), index
+def _scores_at(coarse: Coarse, maps: Tensor, rows: Tensor, right: int) -> Tensor:
+    """(kernels, rows): scores of all kernels at some shifts, numbered over the whole batch (batch, high, wide, pairs)."""
+    request, shelf, pool = coarse.request, coarse.shelf, coarse.pool
+    high, wide = shelf.size[0] // pool, shelf.size[1] // pool
+    tall, across = maps.shape[1], maps.shape[2]
+    shifts = (tall - high + 1) * right
+    item, shift = torch.div(rows, shifts, rounding_mode="floor"), rows % shifts
+    corner = (item * tall + torch.div(shift, right, rounding_mode="floor")) * across + shift % right
+    index = (corner.unsqueeze(1) + torch.arange(high, device=rows.device) * across).flatten()
+    outputs = []
+    for form in range(request.forms):
+        pairs = request.pairs(form)
+        if pairs.stop == pairs.start:
+            outputs.append(torch.zeros(len(shelf), len(rows), device=rows.device))
+            continue
+        taken = lines(maps[..., pairs], wide)
+        windows = taken.index_select(0, index).view(len(rows), -1)
+        outputs.append(combine(shelf.stacked(request.names[pairs], pool) * (pool * pool), windows.T, coarse.cost.half))
+    stacked = outputs[0].unsqueeze(0) if len(outputs) == 1 else torch.stack([o.float() for o in outputs])
+    return coarse.scorer.best(stacked, coarse.totals, request.gains)
 
 
 def _tops(scores: Tensor, shelf: Shelf, index: slice, labels: Tensor | None, count: int, pool: int, first: tuple[int, int]) -> Hits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pictolex.search.bank import Bank, Shelf
-from pictolex.search.correlate import Plan, smoothed
+from pictolex.search.correlate import Plan, lines, phased
 from pictolex.search.hits import Hits
 from pictolex.search.objective import Sums
 from pictolex.search.score import Scorer
@@ -22,15 +22,14 @@ def refine(
     kernels = torch.stack(turns, dim=-1)
     reach = torch.tensor([0, -step, step] if step else [0], device=device)
     move_y, move_x = (m.flatten() for m in torch.meshgrid(reach, reach, indexing="ij"))
-    edge = max(shelf.size) + 2 * max(step, 1)
-    maps = smoothed(request.maps, pool, edge)
-    across = maps.shape[2]
-    rows, columns = torch.arange(high, device=device) * pool, torch.arange(wide, device=device) * pool
-    inside = (rows[:, None] * across + columns[None, :]).flatten()
-    limit_y, limit_x = maps.shape[1] - shelf.size[0], maps.shape[2] - shelf.size[1]
-    top = (hits.top.unsqueeze(-1) + move_y + edge).clamp(0, limit_y)
-    left = (hits.left.unsqueeze(-1) + move_x + edge).clamp(0, limit_x)
-    corner = top * across + left + (torch.arange(batch, device=device) * maps.shape[1] * across)[:, None, None]
+    edge = -(-(max(shelf.size) + 2 * max(step, 1)) // pool) * pool
+    maps = phased(request.maps, pool, edge)
+    tall, across = maps.shape[1], maps.shape[2] * maps.shape[3]
+    rows = torch.arange(high, device=device) * (pool * across)
+    top = (hits.top.unsqueeze(-1) + move_y + edge).clamp(0, tall - shelf.size[0])
+    left = (hits.left.unsqueeze(-1) + move_x + edge).clamp(0, across - shelf.size[1])
+    item = torch.arange(batch, device=device)[:, None, None]
+    corner = (item * tall + top) * across + left % pool * maps.shape[3] + torch.div(left, pool, rounding_mode="floor")
     moves, turned = len(move_y), len(turns)
     each = 8 * batch * high * wide * (moves + turned) * (1 + len(request.names))
     some = max(1, working // each)
@@ -38,16 +37,15 @@ def refine(
     for start in range(0, count, some):
         part = slice(start, start + some)
         n = kernels[:, part].shape[1]
-        index = (corner[:, part].reshape(-1, 1) + inside).flatten()
+        index = (corner[:, part].reshape(-1, 1) + rows).flatten()
         place = bank.place[kernels[:, part]].flatten()
         outputs = []
         for form in range(request.forms):
             pairs = request.pairs(form)
-            depth = pairs.stop - pairs.start
-            if depth == 0:
+            if pairs.stop == pairs.start:
                 outputs.append(torch.zeros(batch, n, moves * turned, device=device))
                 continue
-            taken = maps[..., pairs].reshape(-1, depth).index_select(0, index).view(batch * n, moves, -1)
+            taken = lines(maps[..., pairs], wide).index_select(0, index).view(batch * n, moves, -1)
             held = shelf.stacked(request.names[pairs], pool).index_select(0, place).view(batch * n, turned, -1)
             outputs.append(torch.bmm(taken, held.mT).view(batch, n, moves * turned) * (pool * pool))
         results.append(scorer.choose(torch.stack(outputs), totals, request.gains))

@@ -121,7 +121,7 @@ class Searcher:
             if labels is None:
                 keep = max(4, keep // 4)
                 hits = hits.best(keep)
-        return self._refine(coarse, exact, hits, 1, 1)
+        return self._refine(coarse, exact, hits, 1, 1 if coarse.pool > 1 or self.bank.turns else 0)
 
     def _refine(self, coarse: Coarse, request: Plan, hits: Hits, pool: int, step: int) -> Hits:
         return refine(self.scorer, self.bank, coarse.shelf, request, coarse.totals, hits, pool=pool, step=step, working=coarse.working)
