@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from torch import Tensor
 from pictolex.decompose.background import BackgroundModel, background_model
 from pictolex.decompose.device import choose_device
 from pictolex.decompose.layout import Layout
+from pictolex.decompose.parallel import side_by_side
 from pictolex.decompose.stage import Problem, Stage
 from pictolex.decompose.strategy import Strategy, create
 from pictolex.decompose.table import describe, to_decompositions
@@ -113,20 +115,33 @@ class Engine:
         started, total = time.monotonic(), len(source)
         found: dict[int, Decomposition] = {}
         error = values = elements = 0.0
-        with torch.inference_mode():
-            for batch in batches(source, self._batch_size, self._channels, self.device):
-                for decomposition in self.solve(batch):
-                    found[decomposition.index] = decomposition
-                    error += decomposition.error
-                    elements += len(decomposition)
-                values += batch.image.numel()
-                if progress is not None:
-                    done = len(found)
-                    left = (time.monotonic() - started) / done * (total - done)
-                    progress(Progress(done, total, error / values, elements / done, left))
+        for batch, decompositions in side_by_side(self._solved, self._prepared(source), self.workers):
+            for decomposition in decompositions:
+                found[decomposition.index] = decomposition
+                error += decomposition.error
+                elements += len(decomposition)
+            values += batch.image.numel()
+            if progress is not None:
+                done = len(found)
+                left = (time.monotonic() - started) / done * (total - done)
+                progress(Progress(done, total, error / values, elements / done, left))
         if not found:
             raise InputError("none of the images could be read; see the warnings above")
         return Collection.from_decompositions([found[i] for i in sorted(found)])
+
+    @property
+    def workers(self) -> int:
+        """Batches at work at once: on a CPU one thread a batch beats several threads on one."""
+        return 1 if self.device.type != "cpu" else self.settings.workers or os.cpu_count() or 1
+
+    def _prepared(self, source: Pictures) -> Iterator[Batch]:
+        for batch in batches(source, self._batch_size, self.channels, self.device):
+            self.ready(batch.image.shape[1])
+            yield batch
+
+    def _solved(self, batch: Batch) -> list[Decomposition]:
+        with torch.inference_mode():
+            return self.solve(batch)
 
     def solve(self, batch: Batch) -> list[Decomposition]:
         """The elements of one batch."""
@@ -149,7 +164,7 @@ class Engine:
             return problem, solve_in_tiles(stage, strategy, problem, self.settings.tile)
         return problem, strategy.solve(problem, start)
 
-    def _channels(self, channels: int) -> int:
+    def channels(self, channels: int) -> int:
         """Grey images become RGB where the dictionary is in colour."""
         coloured = self.dictionary.hues is not None and self.dictionary.hues.shape[1] == 3
         return 3 if coloured or any(c.shape.shape[-1] == 3 for c in self.dictionary.concepts) else channels
@@ -158,7 +173,7 @@ class Engine:
         """Images at once, within the memory budget."""
         height, width = min(height, self.settings.tile), min(width, self.settings.tile)
         canvases = 40 * (channels + 1) + 6 * self.settings.layers * (channels + 2)
-        fits = int(self.settings.memory // (4 * height * width * canvases * 4))
+        fits = int(self.settings.memory // (4 * height * width * canvases * 4 * self.workers))
         return max(1, min(fits, LARGEST_BATCH.get(self.device.type, 32)))
 
 

@@ -41,6 +41,10 @@ class Layout:
         """Some images."""
         return Layout(self.concept[index], self.pose[index], self.hue[index], self.colour[index])
 
+    def clone(self) -> Layout:
+        """A copy that differentiation may use."""
+        return Layout(self.concept.clone(), self.pose.clone(), self.hue.clone(), self.colour.clone())
+
     def order(self, index: Tensor) -> Layout:
         """Slots in another order, or some of them: `index` (batch, m)."""
         return Layout(

@@ -32,6 +32,10 @@ class Problem:
         """Some images."""
         return Problem(self.image[index], self.weight[index], self.background[index])
 
+    def clone(self) -> Problem:
+        """A copy that differentiation may use."""
+        return Problem(*(t.clone() for t in (self.image, self.weight, self.background)))
+
     def repeat(self, times: int) -> Problem:
         """Every image so many times in a row."""
         return Problem(*(t.repeat_interleave(times, 0) for t in (self.image, self.weight, self.background)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from pictolex.decompose import Stage
 from pictolex.experiments.bench_base import Order, Row
@@ -48,4 +49,9 @@ def _share(stage: Stage, query: Query, device: str) -> float:
     """The share of searches that agree."""
     best = searcher(stage, "exhaustive", calibrate(device)).best(query, 1).gain[:, 0]
     found = searcher(stage, "coarse").best(query, 1).gain[:, 0]
-    return float((found >= best - WITHIN * best.abs() - ROUNDING).to(torch.float32).mean())
+    return float(agree(found, best).to(torch.float32).mean())
+
+
+def agree(found: Tensor, best: Tensor) -> Tensor:
+    """Which gains found are within 1% of the best."""
+    return found >= best - WITHIN * best.abs() - ROUNDING

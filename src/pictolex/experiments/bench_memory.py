@@ -35,7 +35,7 @@ def measure(order: Order) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="pictolex-bench-") as folder:
         order.say(f"memory: writing {count} images of {SIDE}x{SIDE}")
         _run([sys.executable, "-c", f"from {__name__} import write_images; write_images({folder!r}, {count})"])
-        order.say(f"memory: decomposing {count} images")
+        order.say(f"memory: decomposing {count} images (about 10 minutes for {IMAGES} on one core)")
         sprites, images, out = (str(Path(folder, name)) for name in ("sprites", "images", "elements.safetensors"))
         command = ["-m", "pictolex", "decompose", sprites, images, "-o", out, "--device", order.fastest]
         peak = int(_run([sys.executable, "-c", _WATCH, sys.executable, *command]).split()[-1])
