@@ -46,11 +46,11 @@ class Arrays:
         return Array(f"image-{i}", self.images[i], self.opacity[i])
 
 
-def settings(strategy: str = "propose", rotations: int = 16, **changes: object) -> Settings:
+def settings(named: str = "propose", rotations: int = 16, **changes: object) -> Settings:
     """Settings for these scenes, on the CPU."""
     values: dict[str, object] = {
-        "strategy": STRATEGIES[strategy],
-        "placement": Placement(rotations=rotations, continuous=strategy == "propose"),
+        "strategy": STRATEGIES[named],
+        "placement": Placement(rotations=rotations, continuous=named == "propose"),
         "formation": AlphaFormation(sharpness=1.5),
         "price": 6.0,
         "layers": 4,
@@ -73,7 +73,12 @@ def apart(
 ) -> list[Placed]:
     """Random shapes at least so far apart; rotations from a grid (None: any), at most `jitter` from whole positions."""
     placed: list[Placed] = []
+    tries = 0
     while len(placed) < count:
+        # The first ones may stand so that there is no room for the last: start again.
+        tries += 1
+        if tries % 200 == 0:
+            placed.clear()
         # A patch of odd side has its centre at .5 when it stands on whole pixels.
         x, y = (np.floor(rng.random(2) * (size - 2 * border) + border) + 0.5 + rng.uniform(-jitter, jitter, 2)).tolist()
         if all(math.hypot(x - p.x, y - p.y) >= distance for p in placed):

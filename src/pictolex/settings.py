@@ -145,13 +145,14 @@ class Search(Setting):
 class Learning(Setting):
     """The dictionary step and its loop."""
 
-    concepts: int = Field(8, ge=1, le=100_000, description="number of concepts")
+    concepts: int = Field(8, ge=1, le=100_000, description="most concepts")
     concept_size: int = Field(16, ge=1, le=4096, description="side of a concept's patch in pixels")
     colour_shapes: bool = Field(False, description="concepts hold their own RGB (else luminance)")
     epochs: int = Field(10, ge=0, le=100_000)
     batch: int = Field(8, ge=1, le=65_536, description="images per gradient step")
     optimizer: Literal["adadelta", "sgd", "adam", "rmsprop"] = "adadelta"
     rate: float = Field(1.0, gt=0, le=1000, description="learning rate")
+    crisp: float = Field(0.0, ge=0, le=100, description="squared error charged for alpha between clear and opaque, A (1 - A) a pixel")
     limit: int | None = Field(None, ge=1, description="use at most this many images")
 
 

@@ -49,27 +49,17 @@ def first_dictionary(source: Pictures, settings: Settings) -> Dictionary:
     background = _background(settings.background.kind, images)
     behind = [_behind(background, image) for image in images]
     size = settings.learning.concept_size
-    coloured = settings.learning.colour_shapes and channels == 3
+    luminance = channels == 1 or not settings.learning.colour_shapes
     pieces, colours = [], []
     for image, plane in zip(images, behind, strict=True):
         for piece, colour in _pieces(image, plane, size, generator):
-            pieces.append(piece)
+            pieces.append(np.concatenate([piece[:-1].max(0, keepdims=True), piece[-1:]]) if luminance else piece)
             colours.append(colour)
-    concepts = _recurring(pieces, settings.learning.concepts, size, channels, generator)
+    kinds = _recurring(pieces, settings.learning.concepts, size, 1 if luminance else channels, generator)
     hues = _hues(colours, settings, channels)
-    tinted = channels == 3 and (hues is not None or not coloured)
-    made = []
-    for number, patch in enumerate(concepts):
-        shape, alpha = patch[:-1], patch[-1]
-        made.append(Concept(number, _shape(shape, tinted or channels == 1), alpha.clip(0, 1)))
+    made = [Concept(n, np.moveaxis(kind[:-1].clip(0, 1), 0, -1), kind[-1].clip(0, 1)) for n, kind in enumerate(kinds)]
     sharpness = float(getattr(settings.formation, "sharpness", 1.0))
     return Dictionary(tuple(made), hues=hues, background=background, formation=settings.formation.kind, sharpness=sharpness)
-
-
-def _shape(straight: Floats, luminance: bool) -> Floats:
-    """(h, w, 1 or 3) from straight colour (channels, h, w)."""
-    grey = straight.max(0, keepdims=True) if luminance else straight
-    return np.moveaxis(grey.clip(0, 1), 0, -1).astype(np.float32)
 
 
 def _pieces(image: Tensor, plane: Tensor, size: int, generator: np.random.Generator) -> list[tuple[Floats, Floats]]:
@@ -117,7 +107,7 @@ def _connected(like: Tensor, y: int, x: int, reach: int) -> Tensor:
 
 
 def _recurring(pieces: Sequence[Floats], count: int, size: int, channels: int, generator: np.random.Generator) -> list[Floats]:
-    """The most frequent kinds of pieces, then others, then noise where there are too few."""
+    """The most frequent kinds of pieces, at most `count`; noise where there are none at all."""
     chosen: list[Floats] = []
     if pieces:
         # Brightness and alpha decide, not hue: premultiplied luminance and alpha.
@@ -132,8 +122,9 @@ def _recurring(pieces: Sequence[Floats], count: int, size: int, channels: int, g
             kind = alike[best] & left
             chosen.append(np.median(np.stack([pieces[i] for i in np.nonzero(kind)[0].tolist()]), axis=0).astype(np.float32))
             left &= ~kind
-    while len(chosen) < count:
-        chosen.append(generator.random((channels + 1, size, size), dtype=np.float32) * 0.5 + 0.25)
+    if not chosen:
+        noise = generator.random((count, channels + 1, size, size), dtype=np.float32)
+        chosen = list(noise * 0.5 + 0.25)
     return chosen
 
 

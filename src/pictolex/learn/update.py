@@ -27,18 +27,19 @@ class Updater:
     def __init__(self, parameters: Parameters, formation: Formation, setting: Learning) -> None:
         self.parameters = parameters
         self.formation = formation
+        self.crisp = setting.crisp
         self.optimizer = _OPTIMIZERS[setting.optimizer](parameters.free(), lr=setting.rate)
 
     def step(self, problem: Problem, layout: Layout) -> float:
         """One step; the squared error of the batch before it."""
         self.optimizer.zero_grad(set_to_none=True)
-        error = self.error(problem, layout)
-        (error / len(problem.image)).backward()
+        error, unclear = self.error(problem, layout)
+        ((error + self.crisp * unclear) / len(problem.image)).backward()
         self.optimizer.step()
         return float(error.detach())
 
-    def error(self, problem: Problem, layout: Layout) -> Tensor:
-        """The squared error of a batch, differentiable."""
+    def error(self, problem: Problem, layout: Layout) -> tuple[Tensor, Tensor]:
+        """The squared error of a batch and how far its alphas are from clear or opaque, differentiable."""
         batch, slots = layout.concept.shape
         height, width = problem.image.shape[-2:]
         sampled = sample(self.parameters.patches(), layout.concept.flatten(), layout.pose.flatten(0, 1), height, width)
@@ -53,8 +54,9 @@ class Updater:
         if behind is not None:
             plane = behind if behind.ndim == 3 else behind[:, None, None]
             background = plane.expand_as(background)
+        alpha = sheets[..., -1, :, :]
         rebuilt = self.formation.render(paint(sheets, colour), background)
-        return (problem.weight * (problem.image - rebuilt).square()).sum()
+        return (problem.weight * (problem.image - rebuilt).square()).sum(), (alpha * (1 - alpha)).sum()
 
     def state(self) -> dict[str, Any]:
         """The optimiser's state."""
