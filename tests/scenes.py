@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from drawn import Placed
 from numpy.typing import NDArray
 
+from drawn import Placed
 from pictolex.model import Collection, Decomposition, Dictionary, Element
 from pictolex.settings import AlphaFormation, Placement, Propose, Rounds, Settings
 
@@ -79,6 +79,8 @@ def apart(
         tries += 1
         if tries % 200 == 0:
             placed.clear()
+        if tries > 100_000:
+            raise ValueError(f"no room for {count} shapes {distance} apart in {size} pixels")
         # A patch of odd side has its centre at .5 when it stands on whole pixels.
         x, y = (np.floor(rng.random(2) * (size - 2 * border) + border) + 0.5 + rng.uniform(-jitter, jitter, 2)).tolist()
         if all(math.hypot(x - p.x, y - p.y) >= distance for p in placed):
@@ -96,9 +98,7 @@ def turn_between(a: float, b: float, kind: str) -> float:
 
 def match(placed: Placed, decomposition: Decomposition, dictionary: Dictionary, within: float = 1.5) -> Element | None:
     """The element of the right concept near a shape."""
-    near = [
-        e for e in decomposition if dictionary[e.concept].name == placed.kind and math.hypot(e.x - placed.x, e.y - placed.y) < within
-    ]
+    near = [e for e in decomposition if dictionary[e.concept].name == placed.kind and math.hypot(e.x - placed.x, e.y - placed.y) < within]
     return min(near, key=lambda e: math.hypot(e.x - placed.x, e.y - placed.y), default=None)
 
 
@@ -128,5 +128,3 @@ def recovery(scenes: Sequence[Sequence[Placed]], found: Collection, dictionary: 
                 turned.append(turn_between(e.rotation, p.rotation, p.kind))
                 scaled.append(max(e.scale / p.scale, p.scale / e.scale))
     return Recovery(right / len(scenes), max(away), max(turned), max(scaled))
-
-

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from drawn import dictionary, scene
-from scenes import HUES, KINDS, Arrays, apart, settings
 
+from drawn import dictionary, scene
 from pictolex.decompose import Engine, Renderer
 from pictolex.decompose.device import choose_device
 from pictolex.errors import SettingError
 from pictolex.settings import HueColour
+from scenes import HUES, KINDS, Arrays, apart, settings
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

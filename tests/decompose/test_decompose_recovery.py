@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drawn import Placed, coverage, dictionary, scene
-from scenes import HUES, KINDS, Arrays, apart, match, recovery, settings
 
+from drawn import Placed, coverage, dictionary, scene
 from pictolex.decompose import Engine
 from pictolex.model import Background, Concept, Dictionary
 from pictolex.settings import (
@@ -20,6 +19,7 @@ from pictolex.settings import (
     PlainBackground,
     Rounds,
 )
+from scenes import HUES, KINDS, Arrays, apart, match, recovery, settings
 
 BOTH = ["rounds", "propose"]
 
@@ -57,7 +57,9 @@ def test_scales_and_mirrors_of_the_grid(strategy: str) -> None:
     scenes = []
     for _ in range(8):
         shapes = apart(rng, 2, 56, rotations=4, distance=24, border=12, jitter=0.3)
-        scenes.append([Placed("ell", p.x, p.y, p.rotation, float(rng.choice([0.8, 1.25])), mirror=bool(rng.random() < 0.5)) for p in shapes])
+        scenes.append(
+            [Placed("ell", p.x, p.y, p.rotation, float(rng.choice([0.8, 1.25])), mirror=bool(rng.random() < 0.5)) for p in shapes]
+        )
     concepts = dictionary("ell", "ellipse")
     place = Placement(rotations=4, scales=(0.8, 1.25), mirror=True, continuous=strategy == "propose")
     found = Engine(concepts, settings(strategy, placement=place)).run(Arrays([scene(s, 56, 56) for s in scenes]))
@@ -152,9 +154,7 @@ def test_the_papers_policy() -> None:
     rng = np.random.default_rng(8)
     scenes = [apart(rng, 3, 48, rotations=4) for _ in range(8)]
     concepts = dictionary(*KINDS)
-    paper = settings(
-        "rounds", 4, strategy=Rounds(policy="paper"), objective=Correlation(), formation=AlphaFormation(), layers=3, price=1e6
-    )
+    paper = settings("rounds", 4, strategy=Rounds(policy="paper"), objective=Correlation(), formation=AlphaFormation(), layers=3, price=1e6)
     found = Engine(concepts, paper).run(Arrays([scene(s, 48, 48) for s in scenes]))
     result = recovery(scenes, found, concepts)
     assert result.right >= 0.8

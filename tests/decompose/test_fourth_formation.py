@@ -8,17 +8,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from drawn import FINE, Placed, coverage, dictionary, image_batch
 from numpy.typing import NDArray
-from scenes import KINDS, Arrays, apart, recovery, settings
+from PIL import Image, ImageDraw
 from torch import Tensor
 
+from drawn import FINE, Placed, dictionary, image_batch, points
 from pictolex.decompose import Engine, Renderer
 from pictolex.formation import Context, Form, Formation, Forms, pack, paint, sample
 from pictolex.model import Background, Decomposition, Dictionary, Element
 from pictolex.search import CostModel, Fixed, Free, HueSet, Query, Searcher, build_bank, create_objective
 from pictolex.search.reference import every_place
 from pictolex.settings import Correlation, FreeColour, HueColour, PlainBackground, SquaredError
+from scenes import KINDS, Arrays, apart, recovery, settings
 
 
 class Ink(Formation):
@@ -75,9 +76,9 @@ def printed(shapes: list[Placed], high: int, wide: int, channels: int) -> NDArra
     """Shapes drawn by Pillow, each taking its share of the light at every fine point of the paper."""
     fine = np.ones((high * FINE, wide * FINE, channels), np.float32) * np.array(PAPER[channels], np.float32)
     for shape in shapes:
-        enlarged = Placed(shape.kind, shape.x * FINE, shape.y * FINE, shape.rotation, shape.scale * FINE)
-        mask = (coverage(enlarged, high * FINE, wide * FINE) > 0.5)[..., None]
-        fine = np.where(mask, fine * (1 - DENSITY * np.array(shape.colour, np.float32)), fine)
+        canvas = Image.new("L", (wide * FINE, high * FINE), 0)
+        ImageDraw.Draw(canvas).polygon(points(shape), fill=255)
+        fine = np.where(np.asarray(canvas)[..., None] > 0, fine * (1 - DENSITY * np.array(shape.colour, np.float32)), fine)
     return fine.reshape(high, FINE, wide, FINE, channels).mean((1, 3)).astype(np.float32)
 
 
@@ -104,22 +105,22 @@ def test_the_formation_of_this_test_keeps_its_own_promises() -> None:
 @pytest.mark.parametrize("colour", ["fixed", "hues", "free"])
 def test_ink_is_searched_like_brute_force(colour: str, objective: SquaredError | Correlation) -> None:
     channels = 1 if colour == "fixed" else 3
-    small = Dictionary(tuple(type(c)(c.id, c.shape[4:17:2, 4:17:2], c.alpha[4:17:2, 4:17:2]) for c in book(channels)))
+    small = Dictionary(tuple(type(c)(c.id, c.shape[3:18:3, 3:18:3], c.alpha[3:18:3, 3:18:3]) for c in book(channels).concepts[:2]))
     patches, ink = pack(small.concepts), Ink()
     palette = torch.from_numpy(INKS) if colour == "hues" else torch.ones(1, channels)
-    image = torch.from_numpy(image_batch([printed(apart(np.random.default_rng(1), 2, 22), 22, 22, channels)]))[..., 3:14, 4:14]
-    pose = torch.tensor([[4.0, 6.0, 0.3, 0.0, 0.0]])
-    there = paint(sample(patches, torch.tensor([0]), pose, 11, 10), torch.ones(1, channels))[None]
+    image = torch.from_numpy(image_batch([printed(apart(np.random.default_rng(1), 3, 30), 30, 30, channels)]))[..., 12:18, 11:18]
+    pose = torch.tensor([[3.0, 3.5, 0.3, 0.0, 0.0]])
+    there = paint(sample(patches, torch.tensor([0]), pose, 6, 7), torch.ones(1, channels))[None]
     background = torch.tensor(PAPER[channels]).view(1, -1, 1, 1).expand_as(image)
     query = Query(image, torch.ones_like(image[:, :1]), ink.empty(ink.render(there, background)))
     chosen = {"fixed": Fixed(channels), "hues": HueSet(palette), "free": Free(channels)}[colour]
     bank = build_bank(patches, ink, 2, (1.0,))
+    places = [] if colour == "free" else every_place(Searcher(bank, ink, chosen, create_objective(objective)), query, palette)
     for cost in (CostModel(0, 1, 1), CostModel(1, 0, 0)):
         hits = Searcher(bank, ink, chosen, create_objective(objective), method="exhaustive", cost=cost).best(query)
         searcher = Searcher(bank, ink, chosen, create_objective(objective))
         if colour == "free":
-            palette = hits.colour[0]
-        places = every_place(searcher, query, palette)
+            places = every_place(searcher, query, hits.colour[0])
         best = max(p.score for p in places)
         score = float(hits.score[0, 0])
         if colour == "free":
@@ -135,21 +136,20 @@ def test_ink_is_decomposed_and_rendered(strategy: str, colour: str) -> None:
     rng = np.random.default_rng(2)
     channels = 1 if colour == "none" else 3
     hues = None if colour == "none" else INKS
-    scenes = [apart(rng, 3, 48, distance=9, hues=hues, rotations=8, jitter=0.2) for _ in range(8)]
+    scenes = [apart(rng, 3, 48, distance=9, hues=hues, rotations=8, jitter=0.2) for _ in range(5)]
     images = [printed(s, 48, 48, channels) for s in scenes]
     concepts = book(channels, hues if colour == "hues" else None)
     colours = {"none": {}, "hues": {"colour": HueColour(count=3)}, "free": {"colour": FreeColour()}}[colour]
     setting = settings(strategy, 8, background=PlainBackground(), price=0.8, **colours)
     found = Engine(concepts, setting, formation=Ink()).run(Arrays(images))
     result = recovery(scenes, found, concepts)
-    assert result.right >= 0.75
+    assert result.right >= 0.8
     assert result.away < 0.5
     assert result.turned < 0.15
     renderer = Renderer(concepts, setting, formation=Ink())
     for image, decomposition in zip(images, found, strict=True):
         rendered = renderer.render(decomposition)
         assert float(((rendered.image - image) ** 2).sum()) == pytest.approx(decomposition.error, rel=1e-3, abs=1e-3)
-        np.testing.assert_allclose(renderer.rebuild(decomposition), rendered.image, atol=1e-5)
         assert len(list(rendered.tied_labels())) == 1
         assert all(e.gain >= setting.price - 1e-3 for e in decomposition)
 

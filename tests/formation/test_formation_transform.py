@@ -18,9 +18,7 @@ from pictolex.model import Concept
 
 def random_concepts(seed: int, sizes: list[tuple[int, int]], channels: int = 1) -> list[Concept]:
     rng = np.random.default_rng(seed)
-    return [
-        Concept(j, rng.random((h, w, channels), np.float32), rng.random((h, w), np.float32)) for j, (h, w) in enumerate(sizes)
-    ]
+    return [Concept(j, rng.random((h, w, channels), np.float32), rng.random((h, w), np.float32)) for j, (h, w) in enumerate(sizes)]
 
 
 def double(patches: Patches) -> Patches:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from drawn import Placed, concept, coverage
 
+from drawn import Placed, concept, coverage
 from pictolex.formation import Additive, Alpha, pack, sample
 from pictolex.model import Concept
 from pictolex.search import Bank, build_bank

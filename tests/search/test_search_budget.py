@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from search_cases import DIRECT, case
 
 from pictolex.search import Hits
+from search_cases import DIRECT, case
 
 
 def same(a: Hits, b: Hits) -> None:

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from drawn import OUTLINES, Placed, concept, image_batch, scene
 from torch import Tensor
 
+from drawn import Placed, concept, image_batch, scene
 from pictolex.formation import Alpha, pack, paint, sample
 from pictolex.search import CostModel, Query, Searcher, build_bank, calibrate, create_objective
 from pictolex.search.colour import Colour, Fixed, Free, HueSet

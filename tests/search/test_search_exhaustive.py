@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from search_cases import DIRECT, FFT, Case, case
 
 from pictolex.formation import paint
 from pictolex.search import Hits, Query, sums
 from pictolex.search.reference import Place, every_place, kernel_sheet, paste
+from search_cases import DIRECT, FFT, Case, case
 
 COSTS = {"direct": DIRECT, "fft": FFT}
 CASES = {

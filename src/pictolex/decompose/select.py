@@ -46,10 +46,7 @@ class Selector:
     def select(self, problem: Problem, candidates: Layout, most: int) -> Sets:
         """The best sets of 1 to `most` candidates."""
         price = self.stage.settings.price
-        image, weight, background = (
-            functional.avg_pool2d(t, self.pool, ceil_mode=True) for t in (problem.image, problem.weight, problem.background)
-        )
-        weight = weight * self.pool**2
+        image, weight, background = self._pooled(problem)
         layers = self._draw(candidates, image.shape[-2], image.shape[-1])
         batch, count = candidates.concept.shape
         kernels = {name: k.flatten(2) for name, k in self.formation.features(layers).items()}
@@ -87,6 +84,16 @@ class Selector:
             torch.cat([s.saved for s in finals], dim=1),
         )
 
+    def _pooled(self, problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
+        """Image, weight and background on the pooled canvas; past the border there is background, and nothing else is wanted there."""
+        down, right = (-side % self.pool for side in problem.image.shape[-2:])
+        beyond = functional.pad(problem.background, (0, right, 0, down), mode="replicate")
+        inside = functional.pad(torch.ones_like(problem.weight), (0, right, 0, down))
+        image = functional.pad(problem.image, (0, right, 0, down)) + beyond * (1 - inside)
+        weight = functional.pad(problem.weight, (0, right, 0, down), value=1.0)
+        image, weight, background = (functional.avg_pool2d(t, self.pool) for t in (image, weight, beyond))
+        return image, weight * self.pool**2, background
+
     def _draw(self, layout: Layout, height: int, width: int) -> Tensor:
         """Layers (batch, candidates, channels + 1, h, w) on the pooled canvas."""
         batch, count = layout.concept.shape
@@ -117,7 +124,9 @@ class Selector:
     def _cells(self, layout: Layout) -> Tensor:
         """A number for each candidate that those at nearly the same place in nearly the same pose share."""
         x, y, rotation, log_scale, mirror = layout.pose.unbind(-1)
-        parts = [layout.concept, (x / 3).round().long(), (y / 3).round().long()]
+        # What polish can move is the same within a few pixels; what it cannot, only where it is.
+        step = 3.0 if self.stage.free else 0.5
+        parts = [layout.concept, (x / step).round().long(), (y / step).round().long()]
         parts += [(rotation * (12 / math.pi)).round().long() % 24, (log_scale * 8).round().long(), mirror.long()]
         cell = torch.zeros_like(layout.concept)
         for part in parts:

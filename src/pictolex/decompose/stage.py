@@ -103,7 +103,7 @@ class Stage:
         """(batch, slots, shape channels + 1, height, width)."""
         batch, slots = layout.concept.shape
         flat = sample(self.patches, layout.concept.flatten(), layout.pose.flatten(0, 1), height, width)
-        return self.formation.sheet(flat).view(batch, slots, -1, height, width)
+        return self.formation.sheet(flat).view(batch, slots, self.patches.values.shape[1], height, width)
 
     def layers(self, layout: Layout, height: int, width: int) -> Tensor:
         """(batch, slots, channels + 1, height, width)."""

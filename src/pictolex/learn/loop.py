@@ -119,7 +119,7 @@ class Learner:
         left = elapsed / seen * (epochs * total - seen) + self._search_seconds / max(1, self._searched) * total
         if budget is not None:
             left = min(left, max(0.0, budget - elapsed))
-        progress = LearningProgress("learning", epoch, epochs, done, total, self._error, self._elements, len(parameters.template), left)
+        progress = LearningProgress("learning", epoch + 1, epochs, done, total, self._error, self._elements, len(parameters.template), left)
         for callback in self.callbacks:
             callback(progress)
 

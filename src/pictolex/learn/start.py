@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from pictolex.decompose.background import background_model
 from pictolex.decompose.engine import Pictures
 from pictolex.errors import InputError
 from pictolex.model import Background, Concept, Dictionary
@@ -46,8 +46,9 @@ def first_dictionary(source: Pictures, settings: Settings) -> Dictionary:
         raise InputError("none of the images could be read; see the warnings above")
     channels = max(i.shape[0] for i in images)
     images = [i.expand(channels, -1, -1) for i in images]
-    background = _background(settings.background.kind, images)
-    behind = [_behind(background, image) for image in images]
+    background = _BACKGROUNDS[settings.background.kind](settings.background.kind, images)
+    model = background_model(settings, Dictionary((), background=background), channels, torch.device("cpu"))
+    behind = [model.start(image.unsqueeze(0), torch.ones(1, 1, *image.shape[1:]))[0] for image in images]
     size = settings.learning.concept_size
     luminance = channels == 1 or not settings.learning.colour_shapes
     pieces, colours = [], []
@@ -148,27 +149,26 @@ def _hues(colours: Sequence[Floats], settings: Settings, channels: int) -> Float
     return np.stack(chosen).clip(0, 1).astype(np.float32)
 
 
-def _background(kind: Literal["none", "plain", "free", "image"], images: Sequence[Tensor]) -> Background:
-    """The paper starts backgrounds at one half; what is seen most is nearer to the truth."""
-    if kind not in ("plain", "image"):
-        return Background(kind)
+def _nothing(kind: str, images: Sequence[Tensor]) -> Background:
+    return Background(kind)  # type: ignore[arg-type]
+
+
+def _plain(kind: str, images: Sequence[Tensor]) -> Background:
+    """The colour that is in the middle of most images: the paper starts at one half, this is nearer."""
     middle = torch.stack([image.flatten(1).median(1).values for image in images]).median(0).values
-    if kind == "plain":
-        return Background(kind, middle.numpy())
-    shapes = {tuple(image.shape) for image in images}
-    if len(shapes) > 1:
+    return Background("plain", middle.numpy())
+
+
+def _image(kind: str, images: Sequence[Tensor]) -> Background:
+    """The median image."""
+    if len({tuple(image.shape) for image in images}) > 1:
         raise InputError("background.kind is 'image' but the images differ in size: resize them, or set it to plain or free")
-    return Background(kind, torch.stack(list(images)).median(0).values.permute(1, 2, 0).numpy())
+    return Background("image", torch.stack(list(images)).median(0).values.permute(1, 2, 0).numpy())
 
 
-def _behind(background: Background, image: Tensor) -> Tensor:
-    """What is behind the elements of one image: the learned background, or its own most frequent colour where it is free."""
-    if background.values is not None:
-        values = torch.tensor(background.values)
-        return values.movedim(-1, 0) if values.ndim == 3 else values[:, None, None].expand_as(image)
-    if background.kind == "free":
-        codes, inverse, counts = (image * 31).round().flatten(1).unique(dim=1, return_inverse=True, return_counts=True)
-        del codes
-        most = image.flatten(1)[:, inverse == counts.argmax()].mean(1)
-        return most[:, None, None].expand_as(image)
-    return torch.zeros_like(image)
+_BACKGROUNDS: dict[str, Callable[[str, Sequence[Tensor]], Background]] = {
+    "none": _nothing,
+    "free": _nothing,
+    "plain": _plain,
+    "image": _image,
+}

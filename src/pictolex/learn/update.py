@@ -43,7 +43,7 @@ class Updater:
         batch, slots = layout.concept.shape
         height, width = problem.image.shape[-2:]
         sampled = sample(self.parameters.patches(), layout.concept.flatten(), layout.pose.flatten(0, 1), height, width)
-        sheets = self.formation.sheet(sampled).view(batch, slots, -1, height, width)
+        sheets = self.formation.sheet(sampled).view(batch, slots, sampled.shape[1], height, width)
         hues = self.parameters.colours()
         colour = layout.colour
         if hues is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pictolex.search.bank import Shelf
-from pictolex.search.correlate import Box, Plan, combine, correlate, lines, pooled
+from pictolex.search.correlate import Box, Plan, combine, correlate, lines, phased, pooled
 from pictolex.search.cost import CostModel
 from pictolex.search.hits import Hits
 from pictolex.search.objective import Sums
@@ -21,7 +21,12 @@ BUCKETS = 32
 """Sets of kernels whose peaks compete separately, so that one that is second best at a place still gets its chance."""
 FIRST_LOOK = 48
 """Shifts with the most error in their window, looked at first to learn which others are worth it."""
+BLURRED_SIDE = 14
+"""Kernels from this side on are first held against pooled windows, at every shift."""
+BLURRED_SLACK = 0.45
+"""Share of the best score by which a shift may fall behind there and still be looked at closely."""
 FEW_KERNELS = 64
+"""Fewer pooled kernels than this are looked at everywhere."""
 CACHE = 24 * 2**20
 """Bytes of working arrays on a CPU: what its caches hold, and what the allocator gives back without asking the system."""
 
@@ -75,34 +80,39 @@ def all_peaks(coarse: Coarse, count: int, labels: Tensor | None, *, exact: bool)
 def likely_peaks(coarse: Coarse, count: int) -> Hits | None:
     """The same as `all_peaks` without labels, but only where a window holds more error than the best score found: nothing else can win.
 
-    None where there are few kernels: then looking everywhere is cheaper.
+    None where there are few kernels and they are pooled: then looking everywhere is cheaper.
     """
     shelf, pool = coarse.shelf, coarse.pool
-    if len(shelf) < FEW_KERNELS:
+    if len(shelf) < FEW_KERNELS and pool > 1:
         return None
     padded, first = pooled(coarse.request.maps, pool, shelf.size, coarse.box)
     errors, _ = pooled(coarse.error.unsqueeze(1), pool, shelf.size, coarse.box)
     kernel = (shelf.size[0] // pool, shelf.size[1] // pool)
-    within = functional.avg_pool2d(errors, kernel, stride=1)[:, 0] * (kernel[0] * kernel[1] * pool * pool)
-    maps = padded.permute(0, 2, 3, 1).contiguous()
+    # A box filter, first along columns, then along rows.
+    within = functional.avg_pool2d(functional.avg_pool2d(errors, (kernel[0], 1), stride=1), (1, kernel[1]), stride=1)[:, 0]
+    within = within * (kernel[0] * kernel[1] * pool * pool)
     shifts = within.shape[1] * within.shape[2]
-    step = max(1, coarse.working // (4 * shifts * (len(shelf) * coarse.request.forms // 4 + kernel[0] * kernel[1] + 2 * BUCKETS)))
-    found = [_look(coarse, maps[s : s + step], within[s : s + step], count, first) for s in range(0, len(maps), step)]
+    each = 4 * shifts * (len(shelf) * coarse.request.forms + 2 * kernel[0] * kernel[1]) // 5 + 4 * shifts * 3 * BUCKETS
+    step = max(1, 3 * coarse.working // each)
+    found = [_look(coarse, padded[s : s + step], within[s : s + step], count, first) for s in range(0, len(padded), step)]
     return found[0] if len(found) == 1 else Hits.stack(found)
 
 
-def _look(coarse: Coarse, maps: Tensor, within: Tensor, count: int, first: tuple[int, int]) -> Hits:
+def _look(coarse: Coarse, padded: Tensor, within: Tensor, count: int, first: tuple[int, int]) -> Hits:
     """Score the shifts with the most error in their window, then all others that could still win."""
     batch, down, right = within.shape
     shelf, device, shifts = coarse.shelf, within.device, down * right
     within = within.flatten(1)
+    fine = Windows.of(padded, coarse.pool, 1)
     offsets = torch.arange(batch, device=device).unsqueeze(1) * shifts
     early = within.topk(min(FIRST_LOOK, shifts), dim=1).indices
-    best = _scores_at(coarse, maps, (early + offsets).flatten(), right).amax(0).view(batch, -1).amax(1, keepdim=True)
+    best = _scores_at(coarse, fine, (early + offsets).flatten(), right).amax(0).view(batch, -1).amax(1, keepdim=True)
     rows = (within > best.float().clamp_min(0) * 0.98).flatten().nonzero()[:, 0]
     if not len(rows):
         rows = early[:, 0] + offsets[:, 0]
-    scores = _scores_at(coarse, maps, rows, right)
+    if coarse.pool == 1 and min(shelf.size) >= BLURRED_SIDE and shelf.pool > 1:
+        rows = _promising(coarse, Windows.of(padded, 1, 2), rows, right, shifts)
+    scores = _scores_at(coarse, fine, rows, right)
     buckets = _blocks(len(shelf))
     grouped = torch.full((len(buckets), batch * shifts), -math.inf, device=device)
     grouped[:, rows] = _bucket_best(scores.unsqueeze(0).unsqueeze(-1), buckets)[0, ..., 0].float()
@@ -118,24 +128,56 @@ def _look(coarse: Coarse, maps: Tensor, within: Tensor, count: int, first: tuple
     return _as_hits(shelf.number[chosen], position, right, score, coarse.pool, first)
 
 
-def _scores_at(coarse: Coarse, maps: Tensor, rows: Tensor, right: int) -> Tensor:
-    """(kernels, rows): scores of all kernels at some shifts, numbered over the whole batch (batch, high, wide, pairs)."""
-    request, shelf, pool = coarse.request, coarse.shelf, coarse.pool
-    high, wide = shelf.size[0] // pool, shelf.size[1] // pool
-    tall, across = maps.shape[1], maps.shape[2]
-    shifts = (tall - high + 1) * right
-    item, shift = torch.div(rows, shifts, rounding_mode="floor"), rows % shifts
-    corner = (item * tall + torch.div(shift, right, rounding_mode="floor")) * across + shift % right
-    index = (corner.unsqueeze(1) + torch.arange(high, device=rows.device) * across).flatten()
+def _promising(coarse: Coarse, blurred: Windows, rows: Tensor, right: int, shifts: int) -> Tensor:
+    """Of some shifts, those whose best score seen through pooled windows comes near the best of their image."""
+    scores = _scores_at(coarse, blurred, rows, right).amax(0).float()
+    item = torch.div(rows, shifts, rounding_mode="floor")
+    best = torch.full((int(item.max()) + 1,), -math.inf, device=rows.device).scatter_reduce(0, item, scores, "amax")
+    return rows[scores >= best[item] - BLURRED_SLACK * best[item].abs()]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Padded maps, laid out so that the window at any shift is copied in whole rows."""
+
+    maps: Tensor
+    """(batch, rows, phases, columns, pairs)."""
+    level: int
+    """Pooling of the maps themselves: shifts are multiples of it."""
+    blur: int
+    """Pooling of the windows, on top of it: shifts are not bound to it."""
+
+    @staticmethod
+    def of(padded: Tensor, level: int, blur: int) -> Windows:
+        """Of maps that `pooled` has pooled by `level` and padded."""
+        return Windows(phased(padded, blur, 0), level, blur)
+
+    def take(self, pairs: slice, rows: Tensor, right: int, size: tuple[int, int]) -> Tensor:
+        """(rows, values): windows of kernels of `size` pixels at shifts numbered over the whole batch."""
+        tall, phases, columns = self.maps.shape[1:4]
+        pool = self.level * self.blur
+        high, wide = size[0] // pool, size[1] // pool
+        shifts = (tall - size[0] // self.level + 1) * right
+        item, shift = torch.div(rows, shifts, rounding_mode="floor"), rows % shifts
+        x, y = shift % right, torch.div(shift, right, rounding_mode="floor")
+        corner = ((item * tall + y) * phases + x % phases) * columns + torch.div(x, phases, rounding_mode="floor")
+        across = phases * columns * self.blur
+        index = (corner.unsqueeze(1) + torch.arange(high, device=rows.device) * across).flatten()
+        return lines(self.maps[..., pairs], wide).index_select(0, index).view(len(rows), -1)
+
+
+def _scores_at(coarse: Coarse, windows: Windows, rows: Tensor, right: int) -> Tensor:
+    """(kernels, rows): scores of all kernels at some shifts, numbered over the whole batch."""
+    request, shelf = coarse.request, coarse.shelf
+    pool = windows.level * windows.blur
     outputs = []
     for form in range(request.forms):
         pairs = request.pairs(form)
         if pairs.stop == pairs.start:
             outputs.append(torch.zeros(len(shelf), len(rows), device=rows.device))
             continue
-        taken = lines(maps[..., pairs], wide)
-        windows = taken.index_select(0, index).view(len(rows), -1)
-        outputs.append(combine(shelf.stacked(request.names[pairs], pool) * (pool * pool), windows.T, coarse.cost.half))
+        taken = windows.take(pairs, rows, right, shelf.size)
+        outputs.append(combine(shelf.stacked(request.names[pairs], pool) * (pool * pool), taken.T, coarse.cost.half))
     stacked = outputs[0].unsqueeze(0) if len(outputs) == 1 else torch.stack([o.float() for o in outputs])
     return coarse.scorer.best(stacked, coarse.totals, request.gains)
 

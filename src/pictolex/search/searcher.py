@@ -23,6 +23,9 @@ from pictolex.search.peaks import Coarse, all_peaks, likely_peaks
 from pictolex.search.refine import refine
 from pictolex.search.score import Scorer, error_map
 
+FULL_SIDE = 40
+"""Kernels up to this side are searched at full resolution where only few shifts can win."""
+
 
 class Searcher:
     """Searches a bank under one formation, colour and objective, within a byte budget."""
@@ -99,7 +102,8 @@ class Searcher:
         box = where_wrong(error) if self.scorer.bounded else Box(0, 0, *error.shape[-2:])
         parts = []
         for shelf in self.bank.shelves:
-            pool = 1 if self.method == "exhaustive" else shelf.pool
+            likely = partition is None and self.scorer.bounded and min(shelf.size) <= FULL_SIDE
+            pool = 1 if self.method == "exhaustive" or likely else shelf.pool
             coarse = Coarse(self.scorer, shelf, request, totals, error, box, pool, self.cost, self.memory)
             labels = None if partition is None else partition[shelf.number]
             parts.append(self._search_shelf(coarse, exact, count, labels))
