@@ -29,7 +29,9 @@ from pictolex.model import Collection, Decomposition, Dictionary
 from pictolex.search import CostModel
 from pictolex.settings import Settings
 
-LARGEST_BATCH = {"cpu": 32, "cuda": 512}
+MOST_WORKERS = 64
+"""More threads than this only wait for one another."""
+LARGEST_BATCH = {"cpu": 16, "cuda": 512}
 
 
 class Picture(Protocol):
@@ -132,7 +134,7 @@ class Engine:
     @property
     def workers(self) -> int:
         """Batches at work at once: on a CPU one thread a batch beats several threads on one."""
-        return 1 if self.device.type != "cpu" else self.settings.workers or os.cpu_count() or 1
+        return 1 if self.device.type != "cpu" else min(self.settings.workers or os.cpu_count() or 1, MOST_WORKERS)
 
     def _prepared(self, source: Pictures) -> Iterator[Batch]:
         for batch in batches(source, self._batch_size, self.channels, self.device):
@@ -170,11 +172,14 @@ class Engine:
         return 3 if coloured or any(c.shape.shape[-1] == 3 for c in self.dictionary.concepts) else channels
 
     def _batch_size(self, height: int, width: int, channels: int) -> int:
-        """Images at once, within the memory budget."""
+        """Images at once: by the memory budget alone, so that the result does not depend on how many work side by side."""
+        fits = int(self.settings.memory / 4 // self._bytes(height, width, channels))
+        return max(1, min(fits, LARGEST_BATCH.get(self.device.type, 16)))
+
+    def _bytes(self, height: int, width: int, channels: int) -> int:
+        """Working memory of one image, roughly: candidates on pooled canvases, and layers."""
         height, width = min(height, self.settings.tile), min(width, self.settings.tile)
-        canvases = 40 * (channels + 1) + 6 * self.settings.layers * (channels + 2)
-        fits = int(self.settings.memory // (4 * height * width * canvases * 4 * self.workers))
-        return max(1, min(fits, LARGEST_BATCH.get(self.device.type, 32)))
+        return 4 * 4 * height * width * (40 * (channels + 1) + 6 * self.settings.layers * (channels + 2))
 
 
 def batches(

@@ -18,8 +18,8 @@ from pictolex.formation.transform import look_up, slopes, steer
 
 MOST = (1.5, 1.5, 0.25, 0.15)
 """The largest step in x, y, rotation and log scale."""
-SHARP_STEPS = 2
-"""The last steps differentiate the edges as sharp as they are drawn; those before see further by not squashing them."""
+CACHED, ON_GPU = 16 * 2**20, 2**30
+"""Bytes of canvases polished at once."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,26 @@ class Polisher:
         self.side = tuple(max((s.size[d] for s in stage.bank.shelves), default=1) + 4 for d in (0, 1))
 
     def polish(self, problem: Problem, layout: Layout, steps: int) -> tuple[Layout, Tensor]:
-        """The polished layout and its squared error; never worse than at the start."""
+        """The polished layout and its squared error; never worse than at the start. A few at a time, so that caches hold them."""
+        slots = max(1, int(layout.count.max())) if len(layout.concept) else 1
+        narrow = layout.compact().order(torch.arange(slots, device=layout.pose.device).expand(len(layout.concept), -1))
+        canvas = 4 * problem.image[0].numel() * slots * (len(self.free) + 4)
+        some = max(1, (CACHED if layout.pose.device.type == "cpu" else ON_GPU) // canvas)
+        parts = [slice(start, start + some) for start in range(0, len(layout.concept), some)]
+        done = [self._polish_some(problem.take(part), narrow.take(part), steps) for part in parts]
+        if not done:
+            return layout, self.stage.error(problem, self.stage.layers(layout, *problem.image.shape[-2:]))
+        return Layout.stack([found for found, _ in done]).pad(layout.concept.shape[1]), torch.cat([error for _, error in done])
+
+    def _polish_some(self, problem: Problem, layout: Layout, steps: int) -> tuple[Layout, Tensor]:
         state = self._render(problem, layout)
         if not self.free:
             return layout, state.error
         damping = torch.full_like(state.error, 1e-2)
         limit = torch.tensor([MOST[i] for i in self.free], device=damping.device)
         low, high = self.stage.scale_range
-        for number in range(steps):
-            soft = number < steps - SHARP_STEPS
-            step = self._step(problem, layout, state, damping, soft) * layout.used.unsqueeze(-1)
+        for _ in range(steps):
+            step = self._step(problem, layout, state, damping) * layout.used.unsqueeze(-1)
             step = torch.maximum(torch.minimum(step, limit), -limit)
             pose = layout.pose.clone()
             pose[..., self.free] += step
@@ -113,13 +123,13 @@ class Polisher:
         index = (y * width + x).long().unsqueeze(-1) + inside
         return _Windows(torch.stack([x, y], -1).flatten(0, 1), index, size)
 
-    def _step(self, problem: Problem, layout: Layout, state: _State, damping: Tensor, soft: bool) -> Tensor:
+    def _step(self, problem: Problem, layout: Layout, state: _State, damping: Tensor) -> Tensor:
         """The damped Gauss-Newton step (batch, slots, free parameters)."""
         batch, slots = layout.concept.shape
         height, width = problem.image.shape[-2:]
         stage, windows = self.stage, state.windows
         depth = stage.patches.values.shape[1]
-        plain, along_u, along_v = (state.sampled[:, k * depth : (k + 1) * depth] for k in range(3))
+        along_u, along_v = (state.sampled[:, k * depth : (k + 1) * depth] for k in (1, 2))
         pose = layout.pose.flatten(0, 1)
         shrink = torch.exp(-pose[:, 3])
         cos, sin, flip = (
@@ -139,8 +149,8 @@ class Polisher:
         around = Context(windows.cut(contexts.rebuilt), windows.cut(contexts.light), windows.cut(contexts.behind))
         columns = []
         for parameter in self.free:
-            moved = moves[parameter]()
-            tangent = (moved if soft else stage.formation.sheet_tangent(plain, moved)).unflatten(0, (batch, slots))
+            # Not squashed: edges as sharp as they are drawn would see only a pixel far.
+            tangent = moves[parameter]().view(batch, slots, depth, *windows.size)
             columns.append(stage.formation.effect(around, paint(tangent, layout.colour)))
         root = problem.weight.sqrt()
         effects = windows.paste(torch.cat(columns, dim=2), height, width).unflatten(2, (len(self.free), -1))

@@ -14,7 +14,7 @@ from pictolex.decompose.stage import Problem, Stage
 from pictolex.search import Hits, Query
 from pictolex.settings import Propose
 
-EARLY = 3
+EARLY = 2
 """Polish steps that every finalist gets; the best quarter gets the rest."""
 SETTLED = 0.05
 """An image whose energy falls by less than this share of the price in a pass is done."""

@@ -30,19 +30,6 @@ class Alpha(Formation):
         squashed = ((alpha - 0.5) * self.sharpness + 0.5).clamp(0, 1)
         return torch.cat([sampled[..., :-1, :, :] / alpha.clamp_min(1e-6) * squashed, squashed], dim=-3)
 
-    def sheet_tangent(self, sampled: Tensor, moved: Tensor) -> Tensor:
-        """Derivative of the squash; the straight colour moves with the patch."""
-        if self.sharpness == 1.0:
-            return moved
-        alpha, d_alpha = sampled[..., -1:, :, :], moved[..., -1:, :, :]
-        raw = (alpha - 0.5) * self.sharpness + 0.5
-        squashed = raw.clamp(0, 1)
-        d_squashed = torch.where((raw > 0) & (raw < 1), d_alpha * self.sharpness, torch.zeros_like(d_alpha))
-        safe = alpha.clamp_min(1e-6)
-        colour = sampled[..., :-1, :, :] / safe
-        d_colour = (moved[..., :-1, :, :] - colour * d_alpha) / safe
-        return torch.cat([colour * d_squashed + squashed * d_colour, d_squashed], dim=-3)
-
     def empty(self, background: Tensor) -> Context:
         """All light passes; the background is what would be hidden."""
         return Context(background, torch.ones_like(background[..., :1, :, :]), background)

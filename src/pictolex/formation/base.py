@@ -108,10 +108,6 @@ class Formation(ABC):
         """The sheet of a resampled concept; the place for what resampling must not do to it."""
         return sampled
 
-    def sheet_tangent(self, sampled: Tensor, moved: Tensor) -> Tensor:
-        """The derivative of `sheet` at `sampled` in the direction `moved`."""
-        return moved
-
     @abstractmethod
     def empty(self, background: Tensor) -> Context:
         """The context of the first element, in front of a background (..., channels, height, width)."""

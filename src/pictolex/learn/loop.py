@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TOGETHER = 64
 """Images whose elements are found with one state of the dictionary, before it steps on batches of them."""
+PART = 16
+"""Images searched at once; always as many, so that the result does not depend on how many parts are worked on side by side."""
 
 
 class Learner:
@@ -145,8 +147,7 @@ class Learner:
 def _found(engine: Engine, batch: Batch) -> tuple[Problem, Layout]:
     """The elements of a batch, its parts side by side, as tensors that differentiation may use."""
     engine.ready(batch.image.shape[1])
-    size = max(1, -(-len(batch.index) // engine.workers))
-    parts = [slice(start, start + size) for start in range(0, len(batch.index), size)]
+    parts = [slice(start, start + PART) for start in range(0, len(batch.index), PART)]
 
     def work(part: slice) -> tuple[Problem, Layout]:
         with torch.inference_mode():
