@@ -172,5 +172,5 @@ class Settings(Setting):
     tile: int = Field(192, ge=16, le=8192, description="images with a longer side are decomposed in tiles of this size")
     seed: int = Field(0, ge=0, lt=2**63)
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, ...")
-    workers: int = Field(0, ge=0, le=1024, description="batches decomposed side by side on a CPU; 0 = one a core")
+    workers: int = Field(0, ge=0, le=1024, description="batches decomposed side by side on a CPU; 0 = one a core, at most 4")
     memory: int = Field(512 * 2**20, ge=2**24, description="bytes a search may use for its working arrays")

@@ -44,11 +44,15 @@ class Given(BackgroundModel):
         return values.expand_as(image[0]).expand_as(image)
 
 
+FREQUENT = 256
+"""Bins of colour that are looked at."""
+
+
 class FreePlain(BackgroundModel):
     """A plain colour per image: first the most frequent one, then the best for the elements found (it is linear)."""
 
     def start(self, image: Tensor, weight: Tensor) -> Tensor:
-        """The most frequent colour, in steps of 1/32, refined to the mean of its neighbourhood."""
+        """The colour with most pixels near it, noise or not: the mean of those."""
         batch, channels = image.shape[:2]
         flat = image.flatten(2)
         seen = weight.flatten(2).expand(-1, 1, -1)
@@ -58,11 +62,18 @@ class FreePlain(BackgroundModel):
             code = code * 32 + bins[:, k]
         colours = []
         for item in range(batch):
-            values, counts = code[item][seen[item, 0] > 0].unique(return_counts=True)
+            shown = seen[item, 0] > 0
+            values, counts = code[item][shown].unique(return_counts=True)
             if not len(values):
                 colours.append(torch.zeros(channels, device=image.device))
                 continue
-            chosen = code[item] == values[counts.argmax()]
+            # Noise spreads a colour over several bins: what counts is a bin with its neighbours.
+            often = counts.topk(min(FREQUENT, len(counts))).indices
+            values, counts = values[often], counts[often]
+            bin_of = torch.stack([values // 32**k % 32 for k in range(channels)], dim=1)
+            beside = (bin_of[:, None] - bin_of[None]).abs().amax(2) <= 1
+            around = (beside * counts).sum(1)
+            chosen = torch.isin(code[item], values[beside[around.argmax()]]) & shown
             middle = flat[item][:, chosen].mean(1, keepdim=True)
             near = ((flat[item] - middle).abs().amax(0) < 1 / 24) & (seen[item, 0] > 0)
             colours.append(flat[item][:, near].mean(1) if bool(near.any()) else middle[:, 0])

@@ -29,8 +29,8 @@ from pictolex.model import Collection, Decomposition, Dictionary
 from pictolex.search import CostModel
 from pictolex.settings import Settings
 
-MOST_WORKERS = 64
-"""More threads than this only wait for one another."""
+SHARES = 4
+"""The memory budget is shared by so many batches at work."""
 LARGEST_BATCH = {"cpu": 16, "cuda": 512}
 
 
@@ -134,7 +134,7 @@ class Engine:
     @property
     def workers(self) -> int:
         """Batches at work at once: on a CPU one thread a batch beats several threads on one."""
-        return 1 if self.device.type != "cpu" else min(self.settings.workers or os.cpu_count() or 1, MOST_WORKERS)
+        return 1 if self.device.type != "cpu" else self.settings.workers or min(os.cpu_count() or 1, SHARES)
 
     def _prepared(self, source: Pictures) -> Iterator[Batch]:
         for batch in batches(source, self._batch_size, self.channels, self.device):
@@ -173,7 +173,7 @@ class Engine:
 
     def _batch_size(self, height: int, width: int, channels: int) -> int:
         """Images at once: by the memory budget alone, so that the result does not depend on how many work side by side."""
-        fits = int(self.settings.memory / 4 // self._bytes(height, width, channels))
+        fits = int(self.settings.memory / SHARES // self._bytes(height, width, channels))
         return max(1, min(fits, LARGEST_BATCH.get(self.device.type, 16)))
 
     def _bytes(self, height: int, width: int, channels: int) -> int:

@@ -69,14 +69,14 @@ class Polisher:
 
     def polish(self, problem: Problem, layout: Layout, steps: int) -> tuple[Layout, Tensor]:
         """The polished layout and its squared error; never worse than at the start. A few at a time, so that caches hold them."""
-        slots = max(1, int(layout.count.max())) if len(layout.concept) else 1
+        if not len(layout.concept):
+            return layout, torch.zeros(0, device=layout.pose.device)
+        slots = max(1, int(layout.count.max()))
         narrow = layout.compact().order(torch.arange(slots, device=layout.pose.device).expand(len(layout.concept), -1))
         canvas = 4 * problem.image[0].numel() * slots * (len(self.free) + 4)
         some = max(1, (CACHED if layout.pose.device.type == "cpu" else ON_GPU) // canvas)
         parts = [slice(start, start + some) for start in range(0, len(layout.concept), some)]
         done = [self._polish_some(problem.take(part), narrow.take(part), steps) for part in parts]
-        if not done:
-            return layout, self.stage.error(problem, self.stage.layers(layout, *problem.image.shape[-2:]))
         return Layout.stack([found for found, _ in done]).pad(layout.concept.shape[1]), torch.cat([error for _, error in done])
 
     def _polish_some(self, problem: Problem, layout: Layout, steps: int) -> tuple[Layout, Tensor]:

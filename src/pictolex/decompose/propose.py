@@ -18,6 +18,8 @@ EARLY = 2
 """Polish steps that every finalist gets; the best quarter gets the rest."""
 SETTLED = 0.05
 """An image whose energy falls by less than this share of the price in a pass is done."""
+SPAN = 2**16
+"""More than any coordinate, so that kernel and place fit one number."""
 CHARGE = 5.0
 """How many times error under an element's own alpha counts in the second ranking: nothing placed behind can mend it."""
 
@@ -88,7 +90,7 @@ class ProposeSelectPolish:
 
     def _worth(self, hits: Hits) -> Layout:
         """Hits without those that are not there: no gain, or the same place twice."""
-        key = (hits.kernel * 8192 + hits.top + 2048) * 8192 + hits.left + 2048
+        key = (hits.kernel * SPAN + hits.top + SPAN // 4) * SPAN + hits.left + SPAN // 4
         ordered, order = key.sort(dim=1)
         again = torch.zeros_like(key, dtype=torch.bool)
         again.scatter_(1, order[:, 1:], ordered[:, 1:] == ordered[:, :-1])

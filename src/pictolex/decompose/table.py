@@ -49,7 +49,7 @@ def describe(stage: Stage, problem: Problem, layout: Layout, layers: Tensor | No
 def _describe_by_windows(stage: Stage, problem: Problem, layout: Layout) -> Facts:
     """The same for images too large to hold a canvas an element."""
     height, width = problem.image.shape[-2:]
-    side = max((max(s.size) for s in stage.bank.shelves), default=1) + 4
+    reach = reaches(stage, layout)
     gain, visible, confidence = (torch.zeros(layout.concept.shape, device=problem.image.device) for _ in range(3))
     rebuilt = rebuild_large(stage, problem, layout)
     error = (problem.weight * (problem.image - rebuilt).square()).sum((-3, -2, -1))
@@ -57,10 +57,11 @@ def _describe_by_windows(stage: Stage, problem: Problem, layout: Layout) -> Fact
         used = int(layout.count[b])
         for i in range(used):
             x, y = (int(v) for v in layout.pose[b, i, :2])
-            box = (max(0, y - side // 2), max(0, x - side // 2), min(height, y + side // 2 + 1), min(width, x + side // 2 + 1))
+            far = int(reach[b, i])
+            box = (max(0, y - far), max(0, x - far), min(height, y + far + 1), min(width, x + far + 1))
             if box[2] <= box[0] or box[3] <= box[1]:
                 continue
-            near = (layout.pose[b, :used, :2] - layout.pose[b, i, :2]).abs().amax(1) <= 2 * side
+            near = (layout.pose[b, :used, :2] - layout.pose[b, i, :2]).abs().amax(1) <= reach[b, :used] + far + 2
             index = near.nonzero()[:, 0]
             part = layout.order(index.unsqueeze(0).expand(layout.concept.shape[0], -1)).take(slice(b, b + 1))
             window = crop(problem.take(slice(b, b + 1)), box)
@@ -84,17 +85,24 @@ def shifted(layout: Layout, left: float, top: float) -> Layout:
     return Layout(layout.concept, pose, layout.hue, layout.colour)
 
 
+def reaches(stage: Stage, layout: Layout) -> Tensor:
+    """(batch, slots): no element shows anything this many pixels away from its centre, in whatever pose."""
+    size = stage.patches.size[layout.concept.clamp_min(0)].float()
+    return (torch.hypot(size[..., 0], size[..., 1]) / 2 * torch.exp(layout.pose[..., 3])).ceil() + 2
+
+
 def rebuild_large(stage: Stage, problem: Problem, layout: Layout) -> Tensor:
     """The rebuilt images, element after element from the front, each in a window of its own."""
     height, width = problem.image.shape[-2:]
-    side = max((max(s.size) for s in stage.bank.shelves), default=1) + 4
+    reach = reaches(stage, layout)
     rebuilt = problem.background.clone()
     for b in range(layout.concept.shape[0]):
         # From the back: each element is placed over what is there.
         for i in reversed(range(int(layout.count[b]))):
             x, y = (int(v) for v in layout.pose[b, i, :2])
-            top, left = max(0, y - side // 2), max(0, x - side // 2)
-            bottom, right = min(height, y + side // 2 + 1), min(width, x + side // 2 + 1)
+            far = int(reach[b, i])
+            top, left = max(0, y - far), max(0, x - far)
+            bottom, right = min(height, y + far + 1), min(width, x + far + 1)
             if bottom <= top or right <= left:
                 continue
             one = shifted(layout.take(slice(b, b + 1)).order(torch.tensor([[i]], device=rebuilt.device)), left, top)

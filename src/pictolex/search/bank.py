@@ -20,6 +20,7 @@ SUPPORT = 2e-3
 """Alpha below which a pixel of a kernel counts as empty."""
 ALIKE = 1e-3
 """Relative squared difference under which two poses of one concept are the same kernel."""
+SECTORS = 3
 FIDELITY = 0.998
 """Share of the kernels' energy that their shared low-rank basis keeps."""
 
@@ -106,6 +107,8 @@ class Bank:
     """(kernels, 2): x and y of the element's centre in the kernel."""
     group: Tensor
     """(kernels): kernels of one concept, scale and mirror, in order of rotation."""
+    sector: Tensor
+    """(kernels): each group cut into a few runs of rotations, so that a shape that nearly fits turned does not hide the right turn."""
     before: Tensor
     """(kernels): the neighbour at the next smaller rotation."""
     after: Tensor
@@ -160,6 +163,7 @@ def build_bank(patches: Patches, formation: Formation, rotations: int, scales: S
         table[:, 2],
         table[:, 3:5],
         groups,
+        _sectors(groups),
         before,
         after,
         shelf,
@@ -262,6 +266,16 @@ def _aliases(shelves: Sequence[Shelf]) -> dict[str, str]:
                 alias[name] = earlier
                 break
     return alias
+
+
+def _sectors(group: Tensor) -> Tensor:
+    """Numbers that rise along the kernels: `SECTORS` for each group of many rotations, one for each group of few."""
+    counts = torch.bincount(group) if len(group) else group
+    start = counts.cumsum(0) - counts
+    sectors = torch.where(counts >= 4 * SECTORS, SECTORS, 1)
+    first = sectors.cumsum(0) - sectors
+    place = torch.arange(len(group), device=group.device) - start[group]
+    return first[group] + torch.div(place * sectors[group], counts[group].clamp_min(1), rounding_mode="floor")
 
 
 def _ring(group: Tensor) -> tuple[Tensor, Tensor]:

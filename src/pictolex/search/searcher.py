@@ -58,11 +58,13 @@ class Searcher:
         return found
 
     def diverse(self, query: Query, per_group: int, charge: float = 0.0) -> Hits:
-        """The best places of every (concept, scale, mirror) group.
+        """The best places of every (concept, scale, mirror) group, a share of them for each of a few sectors of rotation.
 
         `charge`: rank with the error left under the element's own alpha charged so many times; nothing placed behind can mend it.
         """
-        return self._over_batch(query, lambda part: self._search(part, per_group, self.bank.group, charge))
+        sectors = int(self.bank.sector.max()) + 1
+        each = -(-per_group * self.bank.groups // sectors)
+        return self._over_batch(query, lambda part: self._search(part, each, self.bank.sector, charge))
 
     def _over_batch(self, query: Query, work: Callable[[Query], Hits]) -> Hits:
         """Work on as many images at once as the budget allows; on a full GPU, on fewer."""
