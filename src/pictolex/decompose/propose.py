@@ -57,6 +57,7 @@ class ProposeSelectPolish:
             if not bool(going.any()):
                 break
             active, pool = active[going], pool.take(going)
+        best, _ = self.polisher.polish(problem, best, self.setting.polish_steps)
         return best.compact()
 
     def _energy(self, problem: Problem, layout: Layout) -> Tensor:
@@ -85,7 +86,7 @@ class ProposeSelectPolish:
             for slot in range(layers.shape[1]):
                 context = stage.formation.cover(context, layers[:, slot])
             queries.append(Query(problem.image, problem.weight, context))
-        found = [stage.searcher.diverse(q, self.setting.context_candidates) for q in queries]
+        found = [stage.searcher.diverse(q, self.setting.context_candidates, turned=True) for q in queries]
         return self._worth(Hits.join(found))
 
     def _worth(self, hits: Hits) -> Layout:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -25,6 +26,10 @@ from pictolex.search.score import Scorer, error_map
 
 FULL_SIDE = 40
 """Kernels up to this side are searched at full resolution where only few shifts can win."""
+
+
+NEAR = 2
+"""Pixels within which two hits are at one place."""
 
 
 class Searcher:
@@ -57,14 +62,29 @@ class Searcher:
         found = self._over_batch(query, lambda part: self._search(part, max(self.keep, count), None, 0.0).best(count))
         return found
 
-    def diverse(self, query: Query, per_group: int, charge: float = 0.0) -> Hits:
-        """The best places of every (concept, scale, mirror) group, a share of them for each of a few sectors of rotation.
+    def diverse(self, query: Query, per_group: int, charge: float = 0.0, *, turned: bool = False) -> Hits:
+        """The best places of every (concept, scale, mirror) group; `turned`: a share of them for each of a few sectors of rotation.
 
         `charge`: rank with the error left under the element's own alpha charged so many times; nothing placed behind can mend it.
         """
         sectors = int(self.bank.sector.max()) + 1
+        if not turned or sectors == self.bank.groups:
+            return self._over_batch(query, lambda part: self._search(part, per_group, self.bank.group, charge))
         each = -(-per_group * self.bank.groups // sectors)
-        return self._over_batch(query, lambda part: self._search(part, each, self.bank.sector, charge))
+        found = self._over_batch(query, lambda part: self._search(part, each, self.bank.sector, charge))
+        return self._best_turned(found)
+
+    def _best_turned(self, hits: Hits) -> Hits:
+        """Of hits of one group at one place but in different sectors, the best: the others came along in case they were it."""
+        group, sector = self.bank.group[hits.kernel], self.bank.sector[hits.kernel]
+        beaten = (group.unsqueeze(2) == group.unsqueeze(1)) & (sector.unsqueeze(2) != sector.unsqueeze(1))
+        for place in (hits.left, hits.top):
+            beaten &= (place.unsqueeze(2) - place.unsqueeze(1)).abs() <= NEAR
+        beaten &= hits.score.unsqueeze(2) < hits.score.unsqueeze(1)
+        score = torch.where(beaten.any(2), torch.full_like(hits.score, -torch.inf), hits.score)
+        best = score.topk(max(1, int((score > -torch.inf).sum(1).max())), dim=1)
+        picked = hits.pick(best.indices)
+        return replace(picked, gain=torch.where(best.values == -torch.inf, torch.full_like(picked.gain, -torch.inf), picked.gain))
 
     def _over_batch(self, query: Query, work: Callable[[Query], Hits]) -> Hits:
         """Work on as many images at once as the budget allows; on a full GPU, on fewer."""
