@@ -140,12 +140,18 @@ class ProposeSelectPolish:
         best = sets.saved.amax(1, keepdim=True)
         slack = torch.maximum(best.abs() * 0.15, torch.full_like(best, 4 * self.price + 8))
         value = torch.where(sets.saved >= best - slack, sets.saved, torch.full_like(sets.saved, -math.inf))
-        widest = max(1, int((value > -math.inf).sum(1).max()))
+        widest = max(1, min(int((value > -math.inf).sum(1).max()), 3 * self.setting.finalists))
         kept = value.topk(widest, dim=1)
         return Sets(sets.members.gather(1, kept.indices.unsqueeze(-1).expand(-1, -1, sets.members.shape[2])), kept.values)
 
     def _prune(self, problem: Problem, layout: Layout, error: Tensor) -> tuple[Layout, Tensor]:
-        """Take out elements that do not pay their price."""
+        """Take out of each set the element that pays its price least, where it does not; a few sets at a time."""
+        some = self.polisher.at_once(problem, layout)
+        parts = [slice(start, start + some) for start in range(0, len(error), some)]
+        done = [self._prune_some(problem.take(part), layout.take(part), error[part]) for part in parts]
+        return (Layout.stack([found for found, _ in done]), torch.cat([value for _, value in done])) if done else (layout, error)
+
+    def _prune_some(self, problem: Problem, layout: Layout, error: Tensor) -> tuple[Layout, Tensor]:
         height, width = problem.image.shape[-2:]
         layers = self.stage.layers(layout, height, width)
         contexts = self.stage.formation.contexts(layers, problem.background)
