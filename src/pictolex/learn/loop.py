@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from pictolex.learn.progress import Callback, LearningProgress
 from pictolex.learn.run import Run
 from pictolex.learn.start import first_dictionary
 from pictolex.learn.update import Updater
+from pictolex.search import calibrated
 from pictolex.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class Learner:
         dictionary = first_dictionary(self.source, settings)
         engine = Engine(dictionary, settings, formation=self._formation)
         run = Run.create(out, settings)
+        run.log({"event": "machine", "device": str(engine.device), **asdict(calibrated(str(engine.device)))})
         parameters = Parameters.of(dictionary, engine.device)
         channels = max(c.shape.shape[-1] for c in dictionary.concepts)
         formation = self._formation.recast(channels) if self._formation else create(settings.formation, channels)

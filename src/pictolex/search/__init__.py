@@ -2,7 +2,7 @@
 
 from pictolex.search.bank import Bank, build_bank
 from pictolex.search.colour import Colour, Fixed, Free, HueSet
-from pictolex.search.cost import CostModel, calibrate
+from pictolex.search.cost import CostModel, calibrate, calibrated
 from pictolex.search.hits import Hits, Query
 from pictolex.search.objective import Objective, Sums, sums
 from pictolex.search.objective import create as create_objective
@@ -22,6 +22,7 @@ __all__ = [
     "Sums",
     "build_bank",
     "calibrate",
+    "calibrated",
     "create_objective",
     "sums",
 ]
