@@ -55,7 +55,7 @@ def calibrated(device: str) -> CostModel:
 
 def _time(call: Callable[[], object], device: torch.device | str) -> float:
     best = float("inf")
-    for _ in range(4):
+    for _ in range(12):
         start = time.perf_counter()
         call()
         if torch.device(device).type == "cuda":
