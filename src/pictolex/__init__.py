@@ -17,14 +17,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pictolex.api import decompose, load
+    from pictolex.api import Vocabulary, decompose, load
     from pictolex.learn import learn
     from pictolex.model import Decomposition, Dictionary
 
 __version__ = "0.1.0"
-__all__ = ["Decomposition", "Dictionary", "__version__", "decompose", "learn", "load"]
+__all__ = ["Decomposition", "Dictionary", "Vocabulary", "__version__", "decompose", "learn", "load"]
 
-_PLACES = {"load": "pictolex.api", "Dictionary": "pictolex.model", "Decomposition": "pictolex.model"}
+_PLACES = {"load": "pictolex.api", "Vocabulary": "pictolex.api", "Dictionary": "pictolex.model", "Decomposition": "pictolex.model"}
 # Two rooms bear the name of what they do: the package `pictolex.learn` can be called, and is the function `learn` then.
 _CALLED = {"learn": "pictolex.learn", "decompose": "pictolex.api"}
 

@@ -71,3 +71,29 @@ def decompose(
 
     found = learned(known, settings)
     return Engine(found.dictionary, found.settings).run(open_source(images), progress=progress)
+
+
+class Vocabulary:
+    """`fit` and `transform`, as scikit-learn users know them: images in, a Collection of their elements out."""
+
+    def __init__(self, *, preset: str | None = None, settings: Settings | None = None, seed: int | None = None) -> None:
+        self.preset = preset
+        self.settings = settings
+        self.seed = seed
+
+    def fit(self, images: Any, y: object = None) -> Vocabulary:
+        """Learn a dictionary; `y` is not looked at."""
+        from pictolex.learn import learn
+
+        self.run_ = learn(images, preset=self.preset, settings=self.settings, seed=self.seed)
+        return self
+
+    def transform(self, images: Any) -> Collection:
+        """The elements of images."""
+        if not hasattr(self, "run_"):
+            raise InputError("this vocabulary has not learned anything yet: call fit(images) first")
+        return self.run_.decompose(images)
+
+    def fit_transform(self, images: Any, y: object = None) -> Collection:
+        """Learn from images, then find their elements."""
+        return self.fit(images).transform(images)

@@ -147,3 +147,19 @@ def test_clear_words_for_bad_wishes(tmp_path: Path) -> None:
         learn(np.zeros((0, 8, 8), np.uint8), settings=small_settings())
     black = learn(np.zeros((4, 16, 16), np.uint8), settings=small_settings())
     assert black.elements is not None and black.elements.elements_per_image.sum() == 0
+
+
+def test_decompositions_draw_themselves_and_fit_and_transform(tmp_path: Path) -> None:
+    images = drawn_scenes(12)
+    vocabulary = pictolex.Vocabulary(settings=small_settings(epochs=1))
+    with pytest.raises(InputError, match="fit"):
+        vocabulary.transform(images)
+    found = vocabulary.fit(images).transform(images)
+    rebuilt = np.stack([d.render()[..., 0] for d in found])
+    error = ((rebuilt - images / 255) ** 2).sum((1, 2))
+    np.testing.assert_allclose(error, found.images["error"], rtol=1e-3, atol=1e-3)
+    layers = found[1].layers()
+    assert layers.shape == (len(found[1]), 32, 32, 2) and layers.min() >= 0 and layers.max() <= 1
+    found.save(tmp_path / "found.safetensors")
+    with pytest.raises(InputError, match=r"run\.render"):
+        type(found).load(tmp_path / "found.safetensors")[0].render()

@@ -19,6 +19,7 @@ from pictolex.decompose.background import BackgroundModel, background_model
 from pictolex.decompose.device import choose_device
 from pictolex.decompose.layout import Layout
 from pictolex.decompose.parallel import side_by_side
+from pictolex.decompose.rendering import Renderer
 from pictolex.decompose.stage import Problem, Stage
 from pictolex.decompose.strategy import Strategy, create
 from pictolex.decompose.table import describe, to_decompositions
@@ -129,7 +130,8 @@ class Engine:
                 progress(Progress(done, total, error / values, elements / done, left))
         if not found:
             raise InputError("none of the images could be read; see the warnings above")
-        return Collection.from_decompositions([found[i] for i in sorted(found)])
+        collection = Collection.from_decompositions([found[i] for i in sorted(found)])
+        return collection.drawn_by(Renderer(self.dictionary, self.settings, formation=self._formation))
 
     @property
     def workers(self) -> int:

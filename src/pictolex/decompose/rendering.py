@@ -103,6 +103,18 @@ class Renderer:
             stage.formation,
         )
 
+    def image(self, decomposition: Decomposition) -> NDArray[np.float32]:
+        """The rebuilt image (height, width, channels)."""
+        return self.rebuild(decomposition) if self._large(decomposition) else self.render(decomposition).image
+
+    def layers(self, decomposition: Decomposition) -> NDArray[np.float32]:
+        """Straight colour and alpha of every element (elements, height, width, channels + 1), front to back."""
+        rendered = self.render(decomposition)
+        return np.concatenate([rendered.colours, rendered.alphas[..., None]], axis=-1)
+
+    def _large(self, decomposition: Decomposition) -> bool:
+        return max(decomposition.height, decomposition.width) > self.settings.tile
+
     def rebuild(self, decomposition: Decomposition) -> NDArray[np.float32]:
         """Only the image, without holding its layers; for large ones."""
         background = self._background(decomposition)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from pictolex.errors import FormatError, InputError, OutputError
@@ -18,7 +20,7 @@ from pictolex.model.files import atomic
 from pictolex.settings import Settings
 
 if TYPE_CHECKING:
-    from pictolex.decompose import Progress, Rendered
+    from pictolex.decompose import Progress, Rendered, Renderer
 
 FORMAT = "pictolex-run"
 VERSION = 1
@@ -97,7 +99,7 @@ class Run:
             found = [self._folder / name for name in ELEMENTS if (self._folder / name).exists()]
             if found:
                 self._elements = Collection.load(found[0])
-        return self._elements
+        return None if self._elements is None else self._elements.drawn_by(_LazyPainter(self))
 
     @property
     def history(self) -> tuple[Mapping[str, Any], ...]:
@@ -164,6 +166,26 @@ class Run:
             return f"Run({where}, {self.dictionary!r})"
         except (InputError, FormatError):
             return f"Run({where}, no dictionary yet)"
+
+
+class _LazyPainter:
+    """Draws with the run's dictionary, which is read only when something is drawn."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def image(self, decomposition: Decomposition) -> NDArray[np.float32]:
+        """The rebuilt image."""
+        return self._renderer().image(decomposition)
+
+    def layers(self, decomposition: Decomposition) -> NDArray[np.float32]:
+        """The layers."""
+        return self._renderer().layers(decomposition)
+
+    def _renderer(self) -> Renderer:
+        from pictolex.decompose import Renderer
+
+        return Renderer(self._run.dictionary, self._run.settings)
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:

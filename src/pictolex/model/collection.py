@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pictolex.errors import InputError
 from pictolex.model.arrays import read_only
-from pictolex.model.decomposition import Decomposition
+from pictolex.model.decomposition import Decomposition, Painter
 from pictolex.model.element import Element
 
 Column: TypeAlias = NDArray[Any]
@@ -71,7 +71,8 @@ class Collection:
     A number picks one `Decomposition`; a slice, a mask or a list of places picks a Collection.
     """
 
-    def __init__(self, columns: Mapping[str, ArrayLike], images: Mapping[str, ArrayLike]) -> None:
+    def __init__(self, columns: Mapping[str, ArrayLike], images: Mapping[str, ArrayLike], painter: Painter | None = None) -> None:
+        self._painter = painter
         table = _columns(images, IMAGE_COLUMNS, dict.fromkeys(_BACKGROUND, math.nan), "image")
         rows = _columns(columns, ELEMENT_COLUMNS, _ELEMENT_DEFAULTS, "element", optional=("z",))
         _check_images(table)
@@ -137,7 +138,7 @@ class Collection:
         starts, counts = self._starts[places], self.elements_per_image[places]
         ends = np.cumsum(counts)
         rows = np.repeat(starts - ends + counts, counts) + np.arange(counts.sum())
-        return Collection(_take(self._columns, rows), _take(self._images, places))
+        return Collection(_take(self._columns, rows), _take(self._images, places), self._painter)
 
     def _decomposition(self, place: int) -> Decomposition:
         image = {name: column[place] for name, column in self._images.items()}
@@ -153,14 +154,19 @@ class Collection:
             elements=tuple(elements),
             error=float(image["error"]),
             background=background or None,
+            painter=self._painter,
         )
+
+    def drawn_by(self, painter: Painter) -> Collection:
+        """The same, its decompositions able to `render()` and to give their `layers()`."""
+        return Collection(self._columns, self._images, painter)
 
     def where(self, mask: ArrayLike) -> Collection:
         """The same images with only those elements for which `mask` (one per element) is true."""
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != self._columns["image"].shape:
             raise InputError(f"a mask of elements must be {len(self._columns['image'])} booleans, got {mask.dtype} {mask.shape}")
-        return Collection(_take(self._columns, mask), self._images)
+        return Collection(_take(self._columns, mask), self._images, self._painter)
 
     @classmethod
     def concatenate(cls, collections: Iterable[Collection]) -> Collection:

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pictolex.errors import InputError
 from pictolex.model.element import Element
+
+
+class Painter(Protocol):
+    """Draws decompositions: knows their dictionary."""
+
+    def image(self, decomposition: Decomposition) -> NDArray[np.float32]:
+        """The rebuilt image (height, width, channels)."""
+        ...
+
+    def layers(self, decomposition: Decomposition) -> NDArray[np.float32]:
+        """Straight colour and alpha of every element (elements, height, width, channels + 1), front to back."""
+        ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,6 +41,7 @@ class Decomposition:
     elements: tuple[Element, ...]
     error: float
     background: tuple[float, ...] | None = None
+    painter: Painter | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "elements", tuple(self.elements))
@@ -57,6 +74,20 @@ class Decomposition:
         """The same image with other elements, given front to back; their depths are numbered from 0."""
         numbered = tuple(replace(element, depth=depth) for depth, element in enumerate(elements))
         return replace(self, elements=numbered, error=error)
+
+    def render(self) -> NDArray[np.float32]:
+        """The image rebuilt from its elements (height, width, channels)."""
+        return self._painter.image(self)
+
+    def layers(self) -> NDArray[np.float32]:
+        """Straight colour and alpha of every element on the image's canvas (elements, height, width, channels + 1), front to back."""
+        return self._painter.layers(self)
+
+    @property
+    def _painter(self) -> Painter:
+        if self.painter is None:
+            raise InputError(f"{self._what}: its dictionary is not known here, so it cannot be drawn; use run.render(decomposition)")
+        return self.painter
 
     def __repr__(self) -> str:
         count = f"{len(self)} element{'' if len(self) == 1 else 's'}"
