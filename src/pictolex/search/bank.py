@@ -21,6 +21,7 @@ SUPPORT = 2e-3
 ALIKE = 1e-3
 """Relative squared difference under which two poses of one concept are the same kernel."""
 SECTORS = 3
+"""Runs of rotations that a group of many is cut into."""
 FIDELITY = 0.998
 """Share of the kernels' energy that their shared low-rank basis keeps."""
 

@@ -26,8 +26,6 @@ from pictolex.search.score import Scorer, error_map
 
 FULL_SIDE = 40
 """Kernels up to this side are searched at full resolution where only few shifts can win."""
-
-
 NEAR = 2
 """Pixels within which two hits are at one place."""
 
