@@ -46,7 +46,7 @@ def first_dictionary(source: Pictures, settings: Settings) -> Dictionary:
         raise InputError("none of the images could be read; see the warnings above")
     channels = max(i.shape[0] for i in images)
     images = [i.expand(channels, -1, -1) for i in images]
-    background = _BACKGROUNDS[settings.background.kind](settings.background.kind, images)
+    background = _BACKGROUNDS[settings.background.kind](images)
     model = background_model(settings, Dictionary((), background=background), channels, torch.device("cpu"))
     behind = [model.start(image.unsqueeze(0), torch.ones(1, 1, *image.shape[1:]))[0] for image in images]
     size = settings.learning.concept_size
@@ -149,26 +149,22 @@ def _hues(colours: Sequence[Floats], settings: Settings, channels: int) -> Float
     return np.stack(chosen).clip(0, 1).astype(np.float32)
 
 
-def _nothing(kind: str, images: Sequence[Tensor]) -> Background:
-    return Background(kind)  # type: ignore[arg-type]
-
-
-def _plain(kind: str, images: Sequence[Tensor]) -> Background:
+def _plain(images: Sequence[Tensor]) -> Background:
     """The colour that is in the middle of most images: the paper starts at one half, this is nearer."""
     middle = torch.stack([image.flatten(1).median(1).values for image in images]).median(0).values
     return Background("plain", middle.numpy())
 
 
-def _image(kind: str, images: Sequence[Tensor]) -> Background:
+def _image(images: Sequence[Tensor]) -> Background:
     """The median image."""
     if len({tuple(image.shape) for image in images}) > 1:
         raise InputError("background.kind is 'image' but the images differ in size: resize them, or set it to plain or free")
     return Background("image", torch.stack(list(images)).median(0).values.permute(1, 2, 0).numpy())
 
 
-_BACKGROUNDS: dict[str, Callable[[str, Sequence[Tensor]], Background]] = {
-    "none": _nothing,
-    "free": _nothing,
+_BACKGROUNDS: dict[str, Callable[[Sequence[Tensor]], Background]] = {
+    "none": lambda images: Background("none"),
+    "free": lambda images: Background("free"),
     "plain": _plain,
     "image": _image,
 }
