@@ -32,6 +32,8 @@ from pictolex.settings import Settings
 
 SHARES = 4
 """The memory budget is shared by so many batches at work."""
+HELD_VALUES = 32 * 2**20
+"""Most pixel values that wait for their batch to fill, where images have many sizes."""
 LARGEST_BATCH = {"cpu": 16, "cuda": 512}
 
 
@@ -213,10 +215,6 @@ def batches(
         yield _stack(rest, shape, device)
     if skipped:
         warnings.warn(f"{len(skipped)} images skipped; the first: {skipped[0]}", stacklevel=2)
-
-
-HELD_VALUES = 32 * 2**20
-"""Most pixel values that wait for their batch to fill, where images have many sizes."""
 
 
 def _stack(pictures: list[tuple[int, Picture]], shape: tuple[int, int, int], device: torch.device) -> Batch:

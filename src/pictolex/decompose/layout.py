@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -39,36 +40,29 @@ class Layout:
 
     def take(self, index: Tensor | slice) -> Layout:
         """Some images."""
-        return Layout(self.concept[index], self.pose[index], self.hue[index], self.colour[index])
+        return self._each(lambda t: t[index])
 
     def clone(self) -> Layout:
         """A copy that differentiation may use."""
-        return Layout(self.concept.clone(), self.pose.clone(), self.hue.clone(), self.colour.clone())
+        return self._each(Tensor.clone)
 
     def order(self, index: Tensor) -> Layout:
         """Slots in another order, or some of them: `index` (batch, m)."""
-        return Layout(
-            self.concept.gather(1, index),
-            self.pose.gather(1, index.unsqueeze(-1).expand(-1, -1, 5)),
-            self.hue.gather(1, index),
-            self.colour.gather(1, index.unsqueeze(-1).expand(-1, -1, self.colour.shape[-1])),
-        )
+        return self._each(lambda t: t.gather(1, index if t.ndim == 2 else index.unsqueeze(-1).expand(-1, -1, t.shape[-1])))
 
     def compact(self) -> Layout:
         """Empty slots moved to the back, the order of the others kept."""
         return self.order(torch.argsort((~self.used).to(torch.int8), dim=1, stable=True))
 
-    def put(self, slot: int, where: Tensor, other: Layout) -> Layout:
-        """This, with slot `slot` replaced by the only slot of `other` in images `where` (batch, bool)."""
+    def put(self, slot: int, other: Layout) -> Layout:
+        """This, with slot `slot` replaced by the only slot of `other`."""
 
         def mix(mine: Tensor, theirs: Tensor) -> Tensor:
             mixed = mine.clone()
-            mixed[:, slot] = torch.where(where.view(-1, *([1] * (mine.ndim - 2))), theirs[:, 0], mine[:, slot])
+            mixed[:, slot] = theirs[:, 0]
             return mixed
 
-        return Layout(
-            mix(self.concept, other.concept), mix(self.pose, other.pose), mix(self.hue, other.hue), mix(self.colour, other.colour)
-        )
+        return self._each(mix, other)
 
     def replace(self, index: Tensor, part: Layout) -> Layout:
         """With the images at `index` replaced."""
@@ -78,12 +72,7 @@ class Layout:
             mixed[index] = theirs
             return mixed
 
-        return Layout(mix(self.concept, part.concept), mix(self.pose, part.pose), mix(self.hue, part.hue), mix(self.colour, part.colour))
-
-    def choose(self, which: Tensor, other: Layout) -> Layout:
-        """`other` in images `which` (batch, bool), this in the others."""
-        index = which.nonzero()[:, 0]
-        return self.replace(index, other.take(index))
+        return self._each(mix, part)
 
     def without(self, where: Tensor) -> Layout:
         """With the slots `where` (batch, slots, bool) emptied."""
@@ -99,30 +88,19 @@ class Layout:
     @staticmethod
     def join(parts: list[Layout]) -> Layout:
         """Slots of several layouts of the same images, one after the other."""
-        return Layout(
-            torch.cat([p.concept for p in parts], 1),
-            torch.cat([p.pose for p in parts], 1),
-            torch.cat([p.hue for p in parts], 1),
-            torch.cat([p.colour for p in parts], 1),
-        )
+        return parts[0]._each(lambda *tensors: torch.cat(tensors, 1), *parts[1:])
 
     @staticmethod
     def stack(parts: list[Layout]) -> Layout:
         """Images of several layouts one after the other; shorter ones are padded."""
         slots = max(p.concept.shape[1] for p in parts)
         padded = [p.pad(slots) for p in parts]
-        return Layout(
-            torch.cat([p.concept for p in padded]),
-            torch.cat([p.pose for p in padded]),
-            torch.cat([p.hue for p in padded]),
-            torch.cat([p.colour for p in padded]),
-        )
+        return padded[0]._each(lambda *tensors: torch.cat(tensors), *padded[1:])
 
     def flatten(self, slots: int) -> Layout:
         """(batch, sets * slots) read as (batch * sets, slots)."""
-        return Layout(
-            self.concept.reshape(-1, slots),
-            self.pose.reshape(-1, slots, 5),
-            self.hue.reshape(-1, slots),
-            self.colour.reshape(-1, slots, self.colour.shape[-1]),
-        )
+        return self._each(lambda t: t.reshape(-1, slots, *t.shape[2:]))
+
+    def _each(self, change: Callable[..., Tensor], *others: Layout) -> Layout:
+        """The same done to every tensor, with its like in `others`."""
+        return Layout(*(change(*(getattr(one, name) for one in (self, *others))) for name in ("concept", "pose", "hue", "colour")))

@@ -6,6 +6,7 @@ context, of the derivative of its layer; and that follows from the slopes of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -73,15 +74,15 @@ class Polisher:
             return layout, torch.zeros(0, device=layout.pose.device)
         slots = max(1, int(layout.count.max()))
         narrow = layout.compact().order(torch.arange(slots, device=layout.pose.device).expand(len(layout.concept), -1))
-        some = self.at_once(problem, narrow)
-        parts = [slice(start, start + some) for start in range(0, len(layout.concept), some)]
-        done = [self._polish_some(problem.take(part), narrow.take(part), steps) for part in parts]
-        return Layout.stack([found for found, _ in done]).pad(layout.concept.shape[1]), torch.cat([error for _, error in done])
+        found, error = self.in_parts(problem, narrow, lambda part: self._polish_some(problem.take(part), narrow.take(part), steps))
+        return found.pad(layout.concept.shape[1]), error
 
-    def at_once(self, problem: Problem, layout: Layout) -> int:
-        """How many images' canvases fit the cache."""
-        canvas = 4 * problem.image[:1].numel() * layout.concept.shape[1] * (len(self.free) + 4)
-        return max(1, (CACHED if layout.pose.device.type == "cpu" else ON_GPU) // max(1, canvas))
+    def in_parts(self, problem: Problem, layout: Layout, work: Callable[[slice], tuple[Layout, Tensor]]) -> tuple[Layout, Tensor]:
+        """Work on as many images at a time as have canvases that fit the cache; there must be one at least."""
+        canvas = 4 * problem.image[0].numel() * layout.concept.shape[1] * (len(self.free) + 4)
+        some = max(1, (CACHED if layout.pose.device.type == "cpu" else ON_GPU) // canvas)
+        done = [work(slice(start, start + some)) for start in range(0, len(layout.concept), some)]
+        return Layout.stack([found for found, _ in done]), torch.cat([error for _, error in done])
 
     def _polish_some(self, problem: Problem, layout: Layout, steps: int) -> tuple[Layout, Tensor]:
         state = self._render(problem, layout)

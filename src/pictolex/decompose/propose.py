@@ -146,10 +146,10 @@ class ProposeSelectPolish:
 
     def _prune(self, problem: Problem, layout: Layout, error: Tensor) -> tuple[Layout, Tensor]:
         """Take out of each set the element that pays its price least, where it does not; a few sets at a time."""
-        some = self.polisher.at_once(problem, layout)
-        parts = [slice(start, start + some) for start in range(0, len(error), some)]
-        done = [self._prune_some(problem.take(part), layout.take(part), error[part]) for part in parts]
-        return (Layout.stack([found for found, _ in done]), torch.cat([value for _, value in done])) if done else (layout, error)
+        if not len(error):
+            return layout, error
+        prune = self._prune_some
+        return self.polisher.in_parts(problem, layout, lambda part: prune(problem.take(part), layout.take(part), error[part]))
 
     def _prune_some(self, problem: Problem, layout: Layout, error: Tensor) -> tuple[Layout, Tensor]:
         height, width = problem.image.shape[-2:]

@@ -48,7 +48,7 @@ class GreedyRounds:
                 if not bool(better.any()):
                     continue
                 moved = index[better]
-                part = layout.take(moved).put(slot, torch.ones(len(moved), dtype=torch.bool, device=device), found.take(better))
+                part = layout.take(moved).put(slot, found.take(better))
                 layout = layout.replace(moved, part)
                 layers[moved, slot] = stage.layers(found.take(better), height, width)[:, 0]
                 changed[moved, slot] = clock

@@ -48,17 +48,16 @@ class Selector:
         price = self.stage.settings.price
         image, weight, background = self._pooled(problem)
         layers = self._draw(candidates, image.shape[-2], image.shape[-1])
-        batch, count = candidates.concept.shape
+        count = candidates.concept.shape[1]
         kernels = {name: k.flatten(2) for name, k in self.formation.features(layers).items()}
         cell = self._cells(candidates)
         empty = self.formation.empty(background).unsqueeze(1)
         first = self._gains(image, weight, empty, kernels)[:, 0] - price
         first = torch.where(candidates.used, first, torch.full_like(first, -math.inf))
-        members = torch.arange(count, device=first.device).view(1, -1, 1).expand(batch, -1, -1)
-        kept = self._distinct(members, first, cell, self.finalists)
-        finals = [kept]
+        ranked, order = first.topk(min(4 * self.finalists, count), dim=1)
+        finals = [self._distinct(order.unsqueeze(-1), ranked, cell, self.finalists)[0]]
         # The front element of every pair is any candidate; from then on only the best sets grow.
-        width = min(count, max(self.beam, 2 * self.beam))
+        width = min(count, 2 * self.beam)
         order = first.topk(width, dim=1).indices
         members, saved = order.unsqueeze(-1), first.gather(1, order)
         context = self._cover(
@@ -72,7 +71,7 @@ class Selector:
             flat, place = total.flatten(1).topk(min(8 * self.beam, total[0].numel()), dim=1)
             parent, child = torch.div(place, count, rounding_mode="floor"), place % count
             grown = torch.cat([members.gather(1, parent.unsqueeze(-1).expand(-1, -1, size - 1)), child.unsqueeze(-1)], dim=2)
-            best, index = self._distinct_index(grown, flat, cell, self.beam)
+            best, index = self._distinct(grown, flat, cell, self.beam)
             finals.append(Sets(best.members[:, : self.finalists], best.saved[:, : self.finalists]))
             if size == most or not bool((best.saved > -math.inf).any()):
                 break
@@ -133,13 +132,8 @@ class Selector:
             cell = cell * 1_000_003 + part + 17
         return cell * cell % 2_147_483_647
 
-    def _distinct(self, members: Tensor, saved: Tensor, cell: Tensor, keep: int) -> Sets:
-        order = saved.topk(min(4 * keep, saved.shape[1]), dim=1).indices
-        chosen = members.gather(1, order.unsqueeze(-1).expand(-1, -1, members.shape[2]))
-        return self._distinct_index(chosen, saved.gather(1, order), cell, keep)[0]
-
-    def _distinct_index(self, members: Tensor, saved: Tensor, cell: Tensor, keep: int) -> tuple[Sets, Tensor]:
-        """The best `keep` sets (given best first) that differ in more than small moves or order."""
+    def _distinct(self, members: Tensor, saved: Tensor, cell: Tensor, keep: int) -> tuple[Sets, Tensor]:
+        """The best `keep` sets (given best first) that differ in more than small moves or order, and which they are."""
         batch, count, size = members.shape
         mark = cell.gather(1, members.flatten(1)).view(batch, count, size).sum(2)
         same = mark.unsqueeze(1) == mark.unsqueeze(2)

@@ -33,7 +33,7 @@ def learn(
 
     `images`: an array (n, h, w) or (n, h, w, c), a tensor, a list of arrays, a path, or the name of a built-in set.
     `budget`: the most seconds to take, the last pass over the images included. `formation`: one of your own in place of the settings'.
-    Without `out` the run is kept in memory. An interrupt (Ctrl-C, or an exception of a callback) saves what has been learned first.
+    Without `out` the run is kept in memory. Ctrl-C (or KeyboardInterrupt from a callback) saves what has been learned first.
     """
     from pictolex.learn.loop import Learner
     from pictolex.presets import load_preset

@@ -66,7 +66,7 @@ class Learner:
         try:
             epochs = settings.learning.epochs
             for epoch in range(epochs):
-                if not self._epoch(epoch, parameters, updater, started, budget):
+                if not self._epoch(epoch, engine, parameters, updater, started, budget):
                     break
                 run.save_dictionary(parameters.dictionary())
                 run.log(self._entry(epoch + 1, started, len(dictionary)))
@@ -81,13 +81,12 @@ class Learner:
         run.log({"event": "done", "seconds": time.monotonic() - started})
         return run
 
-    def _epoch(self, epoch: int, parameters: Parameters, updater: Updater, started: float, budget: float | None) -> bool:
+    def _epoch(self, epoch: int, engine: Engine, parameters: Parameters, updater: Updater, started: float, budget: float | None) -> bool:
         """One pass over the images; False where the budget does not allow another step."""
         order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.source)).tolist()
         shuffled = self.source.take(order)
         error = values = elements = 0.0
         done = 0
-        engine = Engine(parameters.dictionary(), self.settings, formation=self._formation)
         for batch in batches(shuffled, lambda h, w, c: TOGETHER, engine.channels, engine.device):
             if budget is not None and self._spent(started, len(batch.index)) > budget:
                 return False

@@ -27,4 +27,4 @@ class LearningProgress:
 
 
 Callback: TypeAlias = Callable[[LearningProgress], None]
-"""Called now and then by the learning loop; an exception it raises ends learning as Ctrl-C does."""
+"""Called now and then by the learning loop; KeyboardInterrupt raised by it ends learning as Ctrl-C does."""

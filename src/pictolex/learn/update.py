@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,7 +56,3 @@ class Updater:
         alpha = sheets[..., -1, :, :]
         rebuilt = self.formation.render(paint(sheets, colour), background)
         return (problem.weight * (problem.image - rebuilt).square()).sum(), (alpha * (1 - alpha)).sum()
-
-    def state(self) -> dict[str, Any]:
-        """The optimiser's state."""
-        return dict(self.optimizer.state_dict())

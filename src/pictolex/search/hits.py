@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -35,22 +35,25 @@ class Hits:
 
     def pick(self, order: Tensor) -> Hits:
         """Those at `order` (batch, m)."""
-        colour = self.colour.gather(1, order.unsqueeze(-1).expand(-1, -1, self.colour.shape[-1]))
-        names = ("kernel", "left", "top", "score", "choice", "gain")
-        picked = {name: getattr(self, name).gather(1, order) for name in names}
-        return Hits(colour=colour, **picked)
+        wide = order.unsqueeze(-1).expand(-1, -1, self.colour.shape[-1])
+        return Hits(**{name: getattr(self, name).gather(1, wide if name == "colour" else order) for name in FIELDS})
 
     @staticmethod
     def stack(parts: list[Hits]) -> Hits:
         """Searches of one part of the batch after the other."""
-        names = ("kernel", "left", "top", "score", "choice", "colour", "gain")
-        return Hits(**{name: torch.cat([getattr(p, name) for p in parts], dim=0) for name in names})
+        return Hits._cat(parts, 0)
 
     @staticmethod
     def join(parts: list[Hits]) -> Hits:
         """All of several searches of the same batch."""
-        names = ("kernel", "left", "top", "score", "choice", "colour", "gain")
-        return Hits(**{name: torch.cat([getattr(p, name) for p in parts], dim=1) for name in names})
+        return Hits._cat(parts, 1)
+
+    @staticmethod
+    def _cat(parts: list[Hits], dim: int) -> Hits:
+        return parts[0] if len(parts) == 1 else Hits(**{name: torch.cat([getattr(p, name) for p in parts], dim) for name in FIELDS})
+
+
+FIELDS = tuple(field.name for field in fields(Hits))
 
 
 @dataclass(frozen=True)

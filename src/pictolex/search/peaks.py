@@ -72,9 +72,9 @@ def all_peaks(coarse: Coarse, count: int, labels: Tensor | None, *, exact: bool)
             outputs = correlate(request, padded[part], shelf, index, pool, method, coarse.cost.half)
             scores = coarse.scorer.best(outputs, totals, request.gains)
             pieces.append(_tops(scores, shelf, index, None if labels is None else labels[index], count, pool, first))
-        joined = pieces[0] if len(pieces) == 1 else Hits.join(pieces)
+        joined = Hits.join(pieces)
         found.append(joined if labels is not None or len(pieces) == 1 else joined.best(count))
-    return found[0] if len(found) == 1 else Hits.stack(found)
+    return Hits.stack(found)
 
 
 def likely_peaks(coarse: Coarse, count: int) -> Hits | None:
@@ -95,7 +95,7 @@ def likely_peaks(coarse: Coarse, count: int) -> Hits | None:
     each = 4 * shifts * (len(shelf) * coarse.request.forms + 2 * kernel[0] * kernel[1]) // 5 + 4 * shifts * 3 * BUCKETS
     step = max(1, 3 * coarse.working // each)
     found = [_look(coarse, padded[s : s + step], within[s : s + step], count, first) for s in range(0, len(padded), step)]
-    return found[0] if len(found) == 1 else Hits.stack(found)
+    return Hits.stack(found)
 
 
 def _look(coarse: Coarse, padded: Tensor, within: Tensor, count: int, first: tuple[int, int]) -> Hits:

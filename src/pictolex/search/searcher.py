@@ -57,8 +57,7 @@ class Searcher:
 
     def best(self, query: Query, count: int = 1) -> Hits:
         """The best `count` places over the whole bank."""
-        found = self._over_batch(query, lambda part: self._search(part, max(self.keep, count), None, 0.0).best(count))
-        return found
+        return self._over_batch(query, lambda part: self._search(part, max(self.keep, count), None, 0.0).best(count))
 
     def diverse(self, query: Query, per_group: int, charge: float = 0.0, *, turned: bool = False) -> Hits:
         """The best places of every (concept, scale, mirror) group; `turned`: a share of them for each of a few sectors of rotation.
@@ -102,8 +101,6 @@ class Searcher:
                 self.memory //= 2
                 continue
             start += step
-        if len(parts) == 1:
-            return parts[0]
         return Hits.stack(parts)
 
     def _batch(self, query: Query) -> int:
