@@ -11,7 +11,8 @@ import pytest
 
 from pictolex.errors import InputError, OutputError
 from pictolex.sources import BUILT_IN, Source, open_source
-from pictolex.sources.families import dsprites, pattern, tetrominoes, voxel
+from pictolex.sources.families import dsprites, pattern, shapes, tetrominoes, voxel
+from pictolex.sources.families.variation import Variation
 from pictolex.sources.synthetic import SyntheticSource, make, true_dictionary, write_npz
 
 needs_data = pytest.mark.skipif("PICTOLEX_DATA" not in os.environ, reason="PICTOLEX_DATA names no folder of data sets")
@@ -64,8 +65,8 @@ def test_dsprites_templates_are_pixel_exact() -> None:
         row = [shape, scale, orientation, 16, 16, -1, 1]
         drawn = recipe.render({"factors": np.array([row])}).masks[0]
         np.testing.assert_array_equal(drawn, z["templates"][shape, scale, orientation])
-    np.testing.assert_array_equal(dsprites.heart_outline()[0], z["heart_outline_angle"])
-    np.testing.assert_array_equal(dsprites.heart_outline()[1], z["heart_outline_radius"])
+    np.testing.assert_array_equal(shapes.heart_outline()[0], z["heart_outline_angle"])
+    np.testing.assert_array_equal(shapes.heart_outline()[1], z["heart_outline_radius"])
 
 
 @needs_data
@@ -186,7 +187,8 @@ def test_adversarial_objects_do_not_overlap() -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_other_canvases_and_inverted(name: str) -> None:
-    plain, inverted = SyntheticSource(name, 1, size=48), SyntheticSource(name, 1, size=48, inverted=True)
+    plain = SyntheticSource(name, 1, 0, Variation(size=48))
+    inverted = SyntheticSource(name, 1, 0, Variation(size=48, inverted=True))
     assert plain.shape(0)[:2] == (48, 48)
     np.testing.assert_array_equal(255 - plain.scene(0).images, inverted.scene(0).images)
     np.testing.assert_array_equal(plain.scene(0).masks, inverted.scene(0).masks)
@@ -198,7 +200,7 @@ def test_written_files_read_back(tmp_path: Path) -> None:
     for i in range(3):
         np.testing.assert_array_equal(source.read(i).pixels, open_source("tetrominoes", seed=1).read(i).pixels)
     with np.load(path) as file:
-        assert set(file.files) == {"images", "masks", "factors", "shape_names", "color_rgb"}
+        assert set(file.files) == {"images", "masks", "factors", "shape_names", "color_rgb", "concepts", "concept_sizes"}
         assert file["factors"].shape == (3, 3, 4)
     voxels = write_npz(tmp_path / "v.npz", "voxel", 1)
     np.testing.assert_array_equal(open_source(voxels).read(7).pixels, open_source("voxel").read(7).pixels)
@@ -229,7 +231,7 @@ def test_bad_requests(tmp_path: Path) -> None:
         (lambda: make("tetris", 1), "no such built-in set; choose one of tetrominoes"),
         (lambda: make("voxel", 0), "ask for at least 1"),
         (lambda: make("voxel", 1, -1), "seed -1"),
-        (lambda: make("voxel", 1, size=3), "a canvas of 3 pixels; choose 40"),
+        (lambda: make("voxel", 1, 0, Variation(size=3)), "a canvas of 3 pixels; choose 40"),
         (lambda: write_npz(tmp_path / "a.png", "voxel", 1), "data sets are .npz files"),
     ):
         with pytest.raises(InputError, match=message):
@@ -256,7 +258,7 @@ def test_dsprites_patches_have_the_recipes_areas_in_odd_patches_just_large_enoug
     assert (square.shape, ellipse.shape) == ((21, 21), (15, 27))
     np.testing.assert_allclose(square.sum(), 19.2**2, rtol=1e-3)
     np.testing.assert_allclose(ellipse.sum(), np.pi * 12.8 * 7.2, rtol=1e-3)
-    angle, radius = dsprites.heart_outline()
+    angle, radius = shapes.heart_outline()
     np.testing.assert_allclose(heart.sum(), (radius**2).mean() * (angle[-1] - angle[0]), rtol=0.01)
     for patch in (square, ellipse, heart):
         assert all(side % 2 == 1 for side in patch.shape)

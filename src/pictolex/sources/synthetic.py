@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,49 +14,29 @@ from numpy.typing import NDArray
 from pictolex.errors import InputError
 from pictolex.sources.arrays import Names
 from pictolex.sources.base import SourceBase
-from pictolex.sources.families.base import Family, Scene
-from pictolex.sources.families.dsprites import MultiDSprites
-from pictolex.sources.families.pattern import Pattern
-from pictolex.sources.families.tetrominoes import Tetrominoes
-from pictolex.sources.families.voxel import Voxel
+from pictolex.sources.families import true_concepts
+from pictolex.sources.families.base import Scene
+from pictolex.sources.families.catalogue import family
+from pictolex.sources.families.variation import AS_BUILT_IN, Variation
 from pictolex.sources.image import Image, as_image
 
 if TYPE_CHECKING:
     from pictolex.model import Dictionary
 
-_SMALLEST = 40
-_LARGEST = 4096
-_FAMILIES: dict[str, tuple[Callable[[int], Family], int]] = {
-    "tetrominoes": (Tetrominoes, 35),
-    "dsprites-bin": (lambda size: MultiDSprites("bin", size), 64),
-    "dsprites-adv": (lambda size: MultiDSprites("adv", size), 64),
-    "dsprites-color": (lambda size: MultiDSprites("color", size), 64),
-    "pattern": (Pattern, 85),
-    "voxel": (Voxel, 40),
-}
-
-
-def family(name: str, size: int | None = None) -> Family:
-    """The recipe of a built-in set, on a canvas of its usual size or another."""
-    if name not in _FAMILIES:
-        raise InputError(f"{name}: no such built-in set; choose one of {', '.join(_FAMILIES)}")
-    build, usual = _FAMILIES[name]
-    smallest = min(usual, _SMALLEST)
-    if size is not None and not smallest <= size <= _LARGEST:
-        raise InputError(f"{name}: a canvas of {size} pixels; choose {smallest} to {_LARGEST}, or leave it at {usual}")
-    return build(usual if size is None else size)
+_COLOURS = {"color_rgb": 3, "background_rgb": 3, "background_grey": None, "sprites_rgba": 3}
+"""Constants that are colours, and how many channels of them (None: all), which change where images are inverted."""
 
 
 class SyntheticSource(SourceBase):
-    """A generated set. `inverted`: dark on light. Views of a scene are images in a row."""
+    """A generated set, as built in or varied. Views of a scene are images in a row."""
 
-    def __init__(self, name: str, count: int, seed: int = 0, *, size: int | None = None, inverted: bool = False) -> None:
-        self._family = family(name, size)
+    def __init__(self, name: str, count: int, seed: int = 0, variation: Variation = AS_BUILT_IN) -> None:
+        self._family = family(name, variation)
         if count < 1:
             raise InputError(f"{name}: a set of {count} images; ask for at least 1")
         if seed < 0:
             raise InputError(f"{name}: seed {seed}; choose 0 or above")
-        self.name, self.seed, self.inverted = name, seed, inverted
+        self.name, self.seed, self.variation = name, seed, variation
         self.view_matrices = self._family.view_matrices
         self.views = len(self._family.view_names)
         self._scenes = count
@@ -81,7 +61,7 @@ class SyntheticSource(SourceBase):
         if kept is None or kept[0] != i:
             rng = np.random.default_rng([zlib.crc32(self.name.encode()), self.seed, i])
             made = self._family.render(self._family.draw(rng))
-            if self.inverted:
+            if self.variation.inverted:
                 made = Scene(255 - made.images, made.masks, made.factors)
             kept = self._kept = (i, made)
         return kept[1]
@@ -93,8 +73,17 @@ class SyntheticSource(SourceBase):
         return as_image(self.scene(scene).images[view], self.names[i])
 
     def constants(self) -> dict[str, NDArray[np.generic]]:
-        """What a file says once for all scenes."""
-        return self._family.constants()
+        """What a file says once for all scenes, the true concepts with it."""
+        constants = self._family.constants()
+        if self.variation.inverted:
+            constants = {key: _inverted(key, value) if key in _COLOURS else value for key, value in constants.items()}
+        dictionary = self.dictionary()
+        return constants if dictionary is None else {**constants, **true_concepts.stored(dictionary.concepts)}
+
+    def dictionary(self) -> Dictionary | None:
+        """The true concepts, hues and background; None where images are inverted and no dictionary says it."""
+        plain = self._family.dictionary()
+        return true_concepts.inverse(plain) if self.variation.inverted else plain
 
     def describe(self) -> str:
         """One line for people."""
@@ -104,9 +93,9 @@ class SyntheticSource(SourceBase):
         return f"{self.name} (generated, seed {self.seed}): {len(self)} images{views} of {height}x{width}, {kind}"
 
 
-def make(name: str, count: int, seed: int = 0, *, size: int | None = None, inverted: bool = False) -> dict[str, NDArray[np.generic]]:
-    """A set as arrays: `images`, `masks`, the factors and constants, under the keys and types of the published files."""
-    source = SyntheticSource(name, count, seed, size=size, inverted=inverted)
+def make(name: str, count: int, seed: int = 0, variation: Variation = AS_BUILT_IN) -> dict[str, NDArray[np.generic]]:
+    """A set as arrays: `images`, `masks`, factors, constants (keys and types of the published files), and the true `concepts`."""
+    source = SyntheticSource(name, count, seed, variation)
     stacks: dict[str, NDArray[np.generic]] = {}
     for i in range(count):
         scene = source.scene(i)
@@ -119,16 +108,14 @@ def make(name: str, count: int, seed: int = 0, *, size: int | None = None, inver
     return {**stacks, **source.constants()}
 
 
-def write_npz(
-    path: str | os.PathLike[str], name: str, count: int, seed: int = 0, *, size: int | None = None, inverted: bool = False
-) -> Path:
+def write_npz(path: str | os.PathLike[str], name: str, count: int, seed: int = 0, variation: Variation = AS_BUILT_IN) -> Path:
     """Make a set and write it to an .npz file, whole or not at all."""
     from pictolex.model.files import atomic
 
     target = Path(path)
     if target.suffix.lower() != ".npz":
         raise InputError(f"{target}: data sets are .npz files; name it {target.name}.npz")
-    arrays = make(name, count, seed, size=size, inverted=inverted)
+    arrays = make(name, count, seed, variation)
     with atomic(target) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
     return target
@@ -137,3 +124,10 @@ def write_npz(
 def true_dictionary(name: str) -> Dictionary:
     """The concepts a set is made of: patches drawn from the recipe, alpha = coverage."""
     return family(name).dictionary()
+
+
+def _inverted(key: str, colours: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Colours of bytes, the other way round; what else is in the last axis stays."""
+    turned = np.array(colours, np.uint8)
+    turned[..., : _COLOURS[key]] = 255 - turned[..., : _COLOURS[key]]
+    return turned

@@ -103,9 +103,7 @@ def _truth_of(spec: Any, count: int | None, seed: int) -> Truth | None:
 
 def _synthetic(source: Any) -> Truth:
     """A generator knows everything."""
-    from pictolex.sources.synthetic import true_dictionary
-
-    dictionary = true_dictionary(source.name) if not source.inverted else None
+    dictionary: Dictionary | None = source.dictionary()
 
     def mask_of(i: int) -> Mask:
         scene, view = divmod(i, source.views)
@@ -128,6 +126,7 @@ def _stored(spec: NpzSpec) -> Truth | None:
         views = shape[1] if "view_matrices" in archive.keys and len(shape) >= 4 else 1
         stored = {k: archive.read(prefix + k) for k in ("masks", "labels", "factors", "placements") if prefix + k in archive.keys}
         patches = archive.read(prefix + "concepts") if prefix + "concepts" in archive.keys else None
+        sizes = archive.read(prefix + "concept_sizes") if prefix + "concept_sizes" in archive.keys else None
     if not stored and patches is None:
         return None
     for name, array in stored.items():
@@ -142,7 +141,7 @@ def _stored(spec: NpzSpec) -> Truth | None:
         len(indices) * views,
         None if flat is None else _reader(flat),
         None if labels is None else np.repeat(_whole_labels(labels[indices], f"{spec.path}:{prefix}labels"), views),
-        None if patches is None else concepts_from(patches, f"{spec.path}:{prefix}concepts"),
+        None if patches is None else concepts_from(patches, f"{spec.path}:{prefix}concepts", sizes),
         None,
         (lambda i: {k: v[indices[i // views]] for k, v in stored.items()}) if stored else None,
         views,
@@ -198,16 +197,31 @@ def _with_masks(truth: Truth | None, text: str) -> Truth:
     return Truth(len(truth), _reader(flat), truth.labels, truth.concepts, truth.dictionary, truth.factors, truth.views)
 
 
-def concepts_from(patches: NDArray[np.generic], title: str) -> tuple[Concept, ...]:
-    """True patches (n, h, w) or (n, h, w, c): 2 and 4 channels carry alpha last, else all is opaque."""
-    from pictolex.model import Concept
-    from pictolex.sources.image import as_image
+def concepts_from(patches: NDArray[np.generic], title: str, sizes: NDArray[Any] | None = None) -> tuple[Concept, ...]:
+    """True patches (n, h, w) or (n, h, w, c): 2 and 4 channels carry alpha last, else all is opaque; (n, d, h, w, 1) of voxels.
 
+    `sizes` (n, 2): the height and width of each, in the top left corner of its patch.
+    """
+    from pictolex.model import Concept
+    from pictolex.sources.image import as_image, to_unit
+
+    if patches.ndim == 5 and patches.shape[4] == 1 and patches.size:
+        return tuple(Concept.voxel(k, to_unit(patch[..., 0], f"{title}[{k}]")) for k, patch in enumerate(patches))
     if patches.ndim not in (3, 4) or len(patches) == 0:
         raise InputError(f"{title}: patches of shape {patches.shape}; expected concepts x height x width (x 1 to 4 channels)")
+    if sizes is not None and not _fit(sizes, patches.shape):
+        raise InputError(
+            f"{title}: {sizes.shape} concept_sizes for patches of shape {patches.shape}; store the whole height and width of each"
+        )
     made = []
     for k, patch in enumerate(patches):
-        image = as_image(patch, f"{title}[{k}]")
+        height, width = patch.shape[:2] if sizes is None else sizes[k]
+        image = as_image(patch[:height, :width], f"{title}[{k}]")
         alpha = image.opacity if image.opacity is not None else np.ones(image.pixels.shape[:2], np.float32)
         made.append(Concept(k, image.pixels, alpha))
     return tuple(made)
+
+
+def _fit(sizes: NDArray[Any], shape: tuple[int, ...]) -> bool:
+    """Whether each is a height and width within its patch."""
+    return sizes.dtype.kind in "iu" and sizes.shape == (shape[0], 2) and bool(((sizes >= 1) & (sizes <= shape[1:3])).all())

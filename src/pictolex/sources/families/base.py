@@ -61,7 +61,7 @@ class Family(Protocol):
         ...
 
     def dictionary(self) -> Dictionary:
-        """The true concepts, drawn from the recipe."""
+        """The true concepts (light on dark), drawn from the recipe."""
         ...
 
 
@@ -80,10 +80,12 @@ def pixel_means(samples: Floats, factor: int = SAMPLES) -> Floats:
     return means
 
 
-def coverage_patch(inside: Callable[[Floats, Floats], NDArray[np.bool_]], reach_x: float, reach_y: float) -> NDArray[np.float32]:
+def coverage_patch(
+    inside: Callable[[Floats, Floats], NDArray[np.bool_]], reach_x: float, reach_y: float, samples: int = SAMPLES
+) -> NDArray[np.float32]:
     """Coverage of a shape around the origin, in a patch of odd sides just large enough for its reach."""
     height, width = odd_side(reach_y), odd_side(reach_x)
-    return pixel_means(inside(*sample_points(height, width)).astype(np.float64)).astype(np.float32)
+    return pixel_means(inside(*sample_points(height, width, samples)).astype(np.float64), samples).astype(np.float32)
 
 
 def odd_side(reach: float) -> int:

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pictolex.sources.families.base import EMPTY, ONE_VIEW, SAMPLES, Bytes, Factors, Floats, Scene, pixel_means, sample_points
+from pictolex.sources.families.variation import AS_BUILT_IN, Variation
 
 if TYPE_CHECKING:
     from pictolex.model import Dictionary
 
 MOTIFS = ("fir", "bauble")
 BACKGROUND = np.array([150, 20, 30], np.uint8)
-SIDE = 17
+SIZE, SIDE = 85, 17
 NOWHERE = -999
 _STEP, _FIRST, _ODD_ROW = 17, -9, 8
 _OPAQUE = 128
@@ -25,9 +26,17 @@ _OPAQUE = 128
 
 @dataclass(frozen=True)
 class Pattern:
-    """Key `placements` (at least 64, 3): motif, y, x of the top left corner; motif -1 and places -999 where there are fewer."""
+    """Key `placements` (at least 64, 3): motif, y, x of the top left corner; motif -1 and places -999 where there are fewer.
 
-    size: int = 85
+    A larger canvas shows more motifs.
+    """
+
+    variation: Variation = AS_BUILT_IN
+
+    @property
+    def size(self) -> int:
+        """The side of the canvas."""
+        return self.variation.size or SIZE
 
     @property
     def view_names(self) -> Sequence[str]:

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pictolex.sources.families.base import Bytes, Factors, Floats, Scene
+from pictolex.sources.families.variation import AS_BUILT_IN, Variation
 
 if TYPE_CHECKING:
     from pictolex.model import Dictionary
 
-OBJECTS, SIDE = 3, 8
+SIZE, OBJECTS, SIDE = 40, 3, 8
 SHAPES = ("cube", "ball", "cross", "pyramid")
 _HALF_SEEN = 0.5
 _TURNS = 4
@@ -24,9 +25,17 @@ _TURNS = 4
 
 @dataclass(frozen=True)
 class Voxel:
-    """Key `placements` (3, 4): shape, z, y, x of the corner. Three different shapes; footprints do not overlap; z is down."""
+    """Key `placements` (3, 4): shape, z, y, x of the corner. Three different shapes; footprints do not overlap; z is down.
 
-    size: int = 40
+    A larger volume has more room.
+    """
+
+    variation: Variation = AS_BUILT_IN
+
+    @property
+    def size(self) -> int:
+        """The side of the volume and of a view."""
+        return self.variation.size or SIZE
 
     @property
     def view_names(self) -> Sequence[str]:
