@@ -19,6 +19,7 @@ COMMANDS = {
     "info": "Say what is in a run or a folder of sprites.",
     "show": "Draw pictures of a run: its dictionary, and some images with their layers.",
     "render": "Draw images back from their elements.",
+    "reproduce": "Run one experiment of the paper, and put its figures beside the published ones.",
     "bench": "Measure speed, memory and quality beside references.",
 }
 
