@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pictolex.errors import InputError
-from pictolex.metrics import ari, ari_all, best_foreground_ari, foreground_ari, mean_known, search_failure_rate
+from pictolex.metrics import ari, ari_all, best_foreground_ari, best_order, foreground_ari, mean_known, search_failure_rate
 
 oracle = pytest.importorskip("sklearn.metrics")
 
@@ -80,6 +80,16 @@ def test_the_best_order_is_the_best_over_all_and_never_more() -> None:
     assert best_foreground_ari(truth, every[:1]) == scores[0]
     assert best_foreground_ari(truth, []) is None
     assert best_foreground_ari(np.zeros((12, 12), int), every) is None
+
+
+def test_the_best_order_comes_with_its_labels() -> None:
+    truth = np.array([[1, 1, 2, 2]])
+    wrong, right, other = np.array([[1, 2, 2, 2]]), np.array([[1, 1, 2, 2]]), np.array([[2, 2, 1, 1]])
+    score, labels = best_order(truth, [wrong, right, other])
+    assert score == 1.0 and labels is right
+    score, labels = best_order(truth, [wrong, wrong.copy()])
+    assert score is not None and score < 1 and labels is wrong
+    assert best_order(0 * truth, iter([wrong, right])) == (None, wrong)
 
 
 def test_means_leave_out_what_is_not_known() -> None:

@@ -1,12 +1,17 @@
-"""Truth meets results: segmentation, reconstruction, concepts, clustering. NumPy only; learning never imports this."""
+"""Truth meets results: segmentation, classes, places, reconstruction, concepts, clustering. NumPy only; learning never imports this."""
 
-from pictolex.metrics.ari import ari, ari_all, best_foreground_ari, foreground_ari, mean_known
+from pictolex.metrics.ari import ari, ari_all, best_foreground_ari, best_order, foreground_ari, mean_known
+from pictolex.metrics.classes import Classes, ClassTally
 from pictolex.metrics.clustering import accuracy, adjusted_mutual_information, normalised_mutual_information, purity
 from pictolex.metrics.concepts import concept_errors, concept_l1, concept_l1_strict
 from pictolex.metrics.failures import search_failure_rate
+from pictolex.metrics.placements import Places, placements_exact
 from pictolex.metrics.reconstruction import Reconstruction, Tally, image_mse, psnr
 
 __all__ = [
+    "ClassTally",
+    "Classes",
+    "Places",
     "Reconstruction",
     "Tally",
     "accuracy",
@@ -14,6 +19,7 @@ __all__ = [
     "ari",
     "ari_all",
     "best_foreground_ari",
+    "best_order",
     "concept_errors",
     "concept_l1",
     "concept_l1_strict",
@@ -21,6 +27,7 @@ __all__ = [
     "image_mse",
     "mean_known",
     "normalised_mutual_information",
+    "placements_exact",
     "psnr",
     "purity",
     "search_failure_rate",

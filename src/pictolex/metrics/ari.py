@@ -50,15 +50,22 @@ def best_foreground_ari(truth: Ints, label_maps: Iterable[Ints]) -> float | None
 
     Which orders are tied is the renderer's business: those that leave the rebuilt image the same within rounding.
     """
+    return best_order(truth, label_maps)[0]
+
+
+def best_order(truth: Ints, label_maps: Iterable[Ints]) -> tuple[float | None, Ints | None]:
+    """The best foreground ARI and the label map that has it, the first of equals; without true objects the first map."""
     best: float | None = None
+    kept: Ints | None = None
     for labels in label_maps:
         found = foreground_ari(truth, labels)
         if found is None:
-            return None
-        best = found if best is None else max(best, found)
+            return None, labels
+        if best is None or found > best:
+            best, kept = found, labels
         if best == 1.0:
             break
-    return best
+    return best, kept
 
 
 def mean_known(values: Iterable[float | None]) -> float | None:

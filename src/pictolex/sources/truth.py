@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,17 @@ from numpy.typing import NDArray
 from pictolex.errors import InputError
 from pictolex.sources.base import Which, resolve, scene_images, whole_scenes
 from pictolex.sources.npz import Archive, NpzSpec, parse_npz
+from pictolex.sources.truth_patches import KEYS, concepts_from, drawn_by, named, patches_and_classes
 
 if TYPE_CHECKING:
     from pictolex.model import Concept, Dictionary
 
+__all__ = ["Truth", "concepts_from", "open_truth"]
+
 Labels = NDArray[np.int64]
 Mask = NDArray[np.integer[Any]]
+
+_OBJECTS = ("factors", "placements")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +33,8 @@ class Truth:
 
     `mask_of(i)`: instance ids (h, w), 0 = background, later objects in front. `labels`: one class an image. `factors(i)`: the
     arrays of its scene. `concepts`, `dictionary`: the true patches (the dictionary with hues and background, where known).
+    `kinds` (images, numbers): the class that a number in the first column of `factors` or `placements` stands for in image i;
+    their row k - 1 is of instance id k. Where there are `concepts`, a class is the id of one.
     """
 
     count: int
@@ -37,6 +44,7 @@ class Truth:
     dictionary: Dictionary | None = None
     factors: Callable[[int], dict[str, NDArray[np.generic]]] | None = None
     views: int = 1
+    kinds: Labels | None = None
 
     def __len__(self) -> int:
         return self.count
@@ -50,18 +58,46 @@ class Truth:
         """The instance ids of image i, or None where objects are not known."""
         return None if self.mask_of is None else self.mask_of(i)
 
+    @property
+    def class_count(self) -> int:
+        """How many classes of objects there are; 0 where they are not known."""
+        return 0 if self.kinds is None else len(np.unique(self.kinds))
+
+    def classes(self, i: int) -> Labels | None:
+        """The class of every instance of image i, from id 1 on (-1: none with this id), or None where they are not known."""
+        known = None if self.factors is None or self.kinds is None else self.factors(i)
+        if known is None or self.kinds is None:
+            return None
+        numbers = next(known[key] for key in _OBJECTS if key in known)[:, 0].astype(np.int64)
+        return np.where(numbers < 0, -1, self.kinds[i][np.maximum(numbers, 0)])
+
+    def placements(self, i: int) -> Labels | None:
+        """Rows (class, y, x, pixels that show) of the objects of image i, y and x of the motif's top left corner.
+
+        None but in sets of motifs that are only shifted.
+        """
+        classes, mask = self.classes(i), self.masks(i)
+        rows = None if self.factors is None else self.factors(i).get("placements")
+        if classes is None or mask is None or rows is None or rows.shape[1] != 3:
+            return None
+        shown = np.bincount(mask.ravel(), minlength=len(rows) + 1)[1 : len(rows) + 1]
+        return np.column_stack([classes, rows[:, 1:], shown])[classes >= 0]
+
     def take(self, which: Which) -> Truth:
-        """The truth of a part of the source."""
+        """The truth of a part of the source; patches that are of other images only are left out."""
         indices = resolve(which, self.count)
         mask_of, factors = self.mask_of, self.factors
+        kinds = None if self.kinds is None else self.kinds[indices]
+        gone = () if self.kinds is None or kinds is None else np.setdiff1d(self.kinds, kinds)
         return Truth(
             len(indices),
             None if mask_of is None else lambda i: mask_of(int(indices[i])),
             None if self.labels is None else self.labels[indices],
-            self.concepts,
+            None if self.concepts is None else tuple(concept for concept in self.concepts if concept.id not in gone),
             self.dictionary,
             None if factors is None else lambda i: factors(int(indices[i])),
             self.views if whole_scenes(indices, self.views) else 1,
+            kinds,
         )
 
 
@@ -114,38 +150,51 @@ def _synthetic(source: Any) -> Truth:
         known: dict[str, NDArray[np.generic]] = source.scene(i // source.views).factors
         return known
 
-    return Truth(len(source), mask_of, None, None if dictionary is None else dictionary.concepts, dictionary, factors, source.views)
+    concepts = None if dictionary is None else dictionary.concepts
+    own = np.arange(named(source.constants()))
+    kinds = np.broadcast_to(own, (len(source), len(own)))
+    return Truth(len(source), mask_of, None, concepts, dictionary, factors, source.views, kinds)
 
 
 def _stored(spec: NpzSpec) -> Truth | None:
-    """What stands beside the images under the same prefix: `masks`, `labels`, `concepts`, `factors`, `placements`."""
+    """What stands beside the images under the same prefix: `masks`, `labels`, `factors`, `placements`; and the patches."""
     with Archive(spec.path) as archive:
         key = archive.image_key(spec.key)
         shape = archive.shape(key)
         prefix = NpzSpec(spec.path, key).prefix
         views = shape[1] if "view_matrices" in archive.keys and len(shape) >= 4 else 1
-        stored = {k: archive.read(prefix + k) for k in ("masks", "labels", "factors", "placements") if prefix + k in archive.keys}
-        patches = archive.read(prefix + "concepts") if prefix + "concepts" in archive.keys else None
-        sizes = archive.read(prefix + "concept_sizes") if prefix + "concept_sizes" in archive.keys else None
-    if not stored and patches is None:
-        return None
+        stored = {k: archive.read(prefix + k) for k in ("masks", "labels", *_OBJECTS) if prefix + k in archive.keys}
+        known = {k: archive.read(prefix + k) for k in KEYS if prefix + k in archive.keys}
+        drawn = {"masks", "factors"} <= stored.keys() and "concepts" not in known
+        images = archive.read(key) if drawn and views == 1 else None
     for name, array in stored.items():
         if array.ndim == 0 or len(array) != shape[0]:
             raise InputError(f"{spec.path}: {len(np.atleast_1d(array))} {prefix}{name} for {shape[0]} {key}; store one for each")
-    indices = resolve(spec.part or slice(None), shape[0])
     masks, labels = stored.pop("masks", None), stored.pop("labels", None)
     if masks is not None and masks.dtype.kind not in "iub":
         raise InputError(f"{spec.path}: {prefix}masks of type {masks.dtype}; expected instance ids as integers, 0 = background")
-    flat = None if masks is None else _flat_masks(masks[indices], views, _height_width(shape, views), f"{spec.path}:{prefix}masks")
-    return Truth(
-        len(indices) * views,
+    flat = None if masks is None else _flat_masks(masks, views, _height_width(shape, views), f"{spec.path}:{prefix}masks")
+    recipe = None if images is None or flat is None else drawn_by(stored["factors"], images, flat)
+    concepts, own = patches_and_classes(known, recipe, shape[0], f"{spec.path}:{prefix}")
+    if masks is None and labels is None and not stored and concepts is None:
+        return None
+    whole = Truth(
+        shape[0] * views,
         None if flat is None else _reader(flat),
-        None if labels is None else np.repeat(_whole_labels(labels[indices], f"{spec.path}:{prefix}labels"), views),
-        None if patches is None else concepts_from(patches, f"{spec.path}:{prefix}concepts", sizes),
-        None,
-        (lambda i: {k: v[indices[i // views]] for k, v in stored.items()}) if stored else None,
+        None if labels is None else np.repeat(_whole_labels(labels, f"{spec.path}:{prefix}labels"), views),
+        concepts,
+        None if recipe is None else recipe.dictionary(),
+        (lambda i: {k: v[i // views] for k, v in stored.items()}) if stored else None,
         views,
+        np.repeat(own, views, axis=0) if _numbered(stored, own.shape[1]) else None,
     )
+    return whole if spec.part is None else whole.take(scene_images(spec.part, len(whole), views))
+
+
+def _numbered(stored: dict[str, NDArray[Any]], count: int) -> bool:
+    """Whether the first column of the objects of every image numbers so many classes (below 0: no object)."""
+    rows = next((stored[key] for key in _OBJECTS if key in stored), None)
+    return rows is not None and rows.ndim == 3 and rows.dtype.kind in "iu" and rows.size > 0 and bool(rows[..., 0].max() < count)
 
 
 def _height_width(shape: Sequence[int], views: int) -> tuple[int, int]:
@@ -178,7 +227,7 @@ def _reader(masks: Mask) -> Callable[[int], Mask]:
 
 
 def _with_masks(truth: Truth | None, text: str) -> Truth:
-    """The truth with masks from another file."""
+    """The truth with masks from another file; what is known of the instances of the set's own masks is not known of these."""
     spec = parse_npz(text)
     if spec is None:
         raise InputError(f"{text}: expected FILE.npz:KEY, an archive and the masks in it")
@@ -194,34 +243,4 @@ def _with_masks(truth: Truth | None, text: str) -> Truth:
         return Truth(len(flat), _reader(flat))
     if len(flat) != len(truth):
         raise InputError(f"{text}: {len(flat)} masks for {len(truth)} images; take the same part of both, e.g. {text}[:{len(truth)}]")
-    return Truth(len(truth), _reader(flat), truth.labels, truth.concepts, truth.dictionary, truth.factors, truth.views)
-
-
-def concepts_from(patches: NDArray[np.generic], title: str, sizes: NDArray[Any] | None = None) -> tuple[Concept, ...]:
-    """True patches (n, h, w) or (n, h, w, c): 2 and 4 channels carry alpha last, else all is opaque; (n, d, h, w, 1) of voxels.
-
-    `sizes` (n, 2): the height and width of each, in the top left corner of its patch.
-    """
-    from pictolex.model import Concept
-    from pictolex.sources.image import as_image, to_unit
-
-    if patches.ndim == 5 and patches.shape[4] == 1 and patches.size:
-        return tuple(Concept.voxel(k, to_unit(patch[..., 0], f"{title}[{k}]")) for k, patch in enumerate(patches))
-    if patches.ndim not in (3, 4) or len(patches) == 0:
-        raise InputError(f"{title}: patches of shape {patches.shape}; expected concepts x height x width (x 1 to 4 channels)")
-    if sizes is not None and not _fit(sizes, patches.shape):
-        raise InputError(
-            f"{title}: {sizes.shape} concept_sizes for patches of shape {patches.shape}; store the whole height and width of each"
-        )
-    made = []
-    for k, patch in enumerate(patches):
-        height, width = patch.shape[:2] if sizes is None else sizes[k]
-        image = as_image(patch[:height, :width], f"{title}[{k}]")
-        alpha = image.opacity if image.opacity is not None else np.ones(image.pixels.shape[:2], np.float32)
-        made.append(Concept(k, image.pixels, alpha))
-    return tuple(made)
-
-
-def _fit(sizes: NDArray[Any], shape: tuple[int, ...]) -> bool:
-    """Whether each is a height and width within its patch."""
-    return sizes.dtype.kind in "iu" and sizes.shape == (shape[0], 2) and bool(((sizes >= 1) & (sizes <= shape[1:3])).all())
+    return replace(truth, mask_of=_reader(flat), kinds=None)
