@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from pictolex.errors import InputError
 from pictolex.sources.arrays import ArraySource, ListSource
 from pictolex.sources.base import Part, Skip, SkippedImagesWarning, Source, require_one_size, scene_images, sizes
 from pictolex.sources.decode import SUFFIXES, VIDEO_SUFFIXES
+from pictolex.sources.dsprites import open_dsprites, parse_dsprites
 from pictolex.sources.folder import open_folder, open_glob, open_image
 from pictolex.sources.image import Image
+from pictolex.sources.multi_object import open_tfrecords, parse_tfrecords
 from pictolex.sources.npz import open_npz, parse_npz, parse_slice
 
 __all__ = [
@@ -68,9 +70,9 @@ def _open_text(spec: str, count: int | None, seed: int) -> Source:
         return _open_path(path)
     if spec in BUILT_IN:
         return _open_built_in(spec, count, seed)
-    archive = parse_npz(spec)
-    if archive is not None:
-        return open_npz(archive)
+    data = _open_data_file(spec)
+    if data is not None:
+        return data
     what, part = split_slice(spec)
     if part is not None:
         whole = _open_text(what, None, seed)
@@ -96,15 +98,30 @@ def _open_path(path: Path) -> Source:
     suffix = path.suffix.lower()
     if path.is_dir():
         return open_folder(path)
-    if suffix in (".npz", ".npy"):
-        archive = parse_npz(str(path))
-        if archive is not None:
-            return open_npz(archive)
+    data = _open_data_file(str(path))
+    if data is not None:
+        return data
     if suffix in VIDEO_SUFFIXES:
         raise InputError(f"{path}: a video; write its frames into a folder first, e.g. ffmpeg -i {path.name} frames/%05d.png")
     if suffix not in SUFFIXES and suffix in (".parquet", ".safetensors", ".json", ".toml", ".txt", ".zip"):
-        raise InputError(f"{path}: not images; name an image, a folder of images or an .npz file")
+        raise InputError(f"{path}: not images; name an image, a folder of images, an .npz or a .tfrecords file")
     return open_image(path)
+
+
+def _open_data_file(spec: str) -> Source | None:
+    """What an archive or a file of records holds; None where the text names neither."""
+    for parse, open_it in _DATA_FILES:
+        found = parse(spec)
+        if found is not None:
+            return open_it(found)
+    return None
+
+
+_DATA_FILES: tuple[tuple[Callable[[str], Any], Callable[[Any], Source]], ...] = (
+    (parse_dsprites, open_dsprites),
+    (parse_npz, open_npz),
+    (parse_tfrecords, open_tfrecords),
+)
 
 
 def _open_built_in(name: str, count: int | None, seed: int) -> Source:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +18,17 @@ from pictolex.errors import InputError
 from pictolex.sources.arrays import ArraySource, Names
 from pictolex.sources.base import resolve
 
+_DAMAGE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
 _SPEC = re.compile(r"^(?P<path>.*\.np[zy])(?::(?P<key>[^:\[\]]+))?(?P<part>\[[^\[\]]*\])?$", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an array is, without reading it."""
+
+    shape: tuple[int, ...]
+    columns_first: bool
+    dtype: np.dtype[Any]
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class Archive:
             loaded: NDArray[np.generic] = self._file[key]
         except KeyError:
             raise InputError(f"{self.path}: no array '{key}' in it; it has {self.contents()}") from None
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except _DAMAGE as error:
             raise InputError(f"{self.path}: '{key}' is damaged ({_short(error)}); fetch or write the file again") from None
         except ValueError as error:
             raise InputError(f"{self.path}: '{key}' cannot be used ({_short(error)}); store a plain array of one shape") from None
@@ -109,9 +119,22 @@ class Archive:
 
     def shape(self, key: str) -> tuple[int, ...]:
         """The shape of an array from its header alone."""
-        member = key if key in self._file.zip.namelist() else f"{key}.npy"
-        with self._file.zip.open(member) as stream:
-            return _header_shape(stream)
+        with self._member(key) as stream:
+            return _header(stream).shape
+
+    @contextmanager
+    def stream(self, key: str) -> Iterator[tuple[Header, IO[bytes]]]:
+        """An array of the archive to be read piece by piece: its header, and a stream of its values. Damage is told as by `read`."""
+        try:
+            with self._member(key) as stream:
+                yield _header(stream), stream
+        except (*_DAMAGE, ValueError) as error:
+            raise InputError(f"{self.path}: '{key}' is damaged ({_short(error)}); fetch or write the file again") from None
+
+    def _member(self, key: str) -> IO[bytes]:
+        """The file of an array in the archive."""
+        member: IO[bytes] = self._file.zip.open(key if key in self._file.zip.namelist() else f"{key}.npy")
+        return member
 
     def contents(self) -> str:
         """The arrays and their shapes, for error messages."""
@@ -175,12 +198,11 @@ def _zip_stream(path: Path) -> IO[bytes]:
     raise ValueError("it is not a zip file")
 
 
-def _header_shape(stream: IO[bytes]) -> tuple[int, ...]:
-    """The shape in the header of an .npy stream."""
+def _header(stream: IO[bytes]) -> Header:
+    """The header of an .npy stream, which then stands at the values."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape: tuple[int, ...] = read(stream)[0]
-    return shape
+    return Header(*read(stream))
 
 
 def _short(error: Exception) -> str:

@@ -116,6 +116,7 @@ def _truth_of(spec: Any, count: int | None, seed: int) -> Truth | None:
     """By the kind of source, decided as `open_source` does."""
     from pictolex.sources import BUILT_IN, DEFAULT_COUNT, Part, split_slice
     from pictolex.sources.synthetic import SyntheticSource
+    from pictolex.sources.truth_published import truth_of_published
 
     if isinstance(spec, SyntheticSource):
         return _synthetic(spec)
@@ -127,6 +128,9 @@ def _truth_of(spec: Any, count: int | None, seed: int) -> Truth | None:
     text = os.fspath(spec)
     if text in BUILT_IN and not Path(text).exists():
         return _synthetic(SyntheticSource(text, DEFAULT_COUNT if count is None else count, seed))
+    published = truth_of_published(text)
+    if published is not None:
+        return published
     archive = parse_npz(text)
     if archive is not None:
         return _stored(archive) if archive.path.suffix.lower() == ".npz" else None
