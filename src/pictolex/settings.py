@@ -142,18 +142,52 @@ class Search(Setting):
     candidates: int = Field(64, ge=1, le=4096, description="candidates taken from the coarse level to the next")
 
 
+class NoEvolution(Setting):
+    """The concepts that learning starts with are those it ends with."""
+
+    kind: Literal["none"] = "none"
+
+
+class PaperEvolution(Setting):
+    """The paper's thresholds: split what is used often and fits badly, remove what is used rarely."""
+
+    kind: Literal["paper"] = "paper"
+    every: int = Field(1, ge=1, le=1000, description="epochs between two evolutions")
+    often: float = Field(0.25, ge=0, le=10, description="uses, in shares of a concept's fair part, to be kept or split")
+    quality: float = Field(0.95, ge=-1, le=1, description="paper: concepts that fit worse than this (NCC under their own mask) are split")
+
+
+class PaysEvolution(Setting):
+    """One currency: what saves more squared error than it costs is kept; doubles are merged, what recurs unexplained is added."""
+
+    kind: Literal["pays"] = "pays"
+    every: int = Field(1, ge=1, le=1000)
+    worth: float = Field(4.0, ge=0, le=1e6, description="pays: elements' prices that a concept must save in all")
+
+
+EvolutionSetting = Annotated[NoEvolution | PaperEvolution | PaysEvolution, Field(discriminator="kind")]
+
+
 class Learning(Setting):
     """The dictionary step and its loop."""
 
     concepts: int = Field(8, ge=1, le=100_000, description="most concepts")
-    concept_size: int = Field(16, ge=1, le=4096, description="side of a concept's patch in pixels")
+    initial: int | None = Field(None, ge=1, description="concepts to start with; none: as many as recur")
+    start: Literal["pieces", "noise"] = Field("pieces", description="start from pieces that recur, or from nothing known")
+    concept_size: int = Field(16, ge=1, le=4096, description="largest side of a concept's patch in pixels")
     colour_shapes: bool = Field(False, description="concepts hold their own RGB (else luminance)")
     epochs: int = Field(10, ge=0, le=100_000)
+    group: int = Field(64, ge=1, le=65_536, description="images whose elements are found before the dictionary moves")
     batch: int = Field(8, ge=1, le=65_536, description="images per gradient step")
-    optimizer: Literal["adadelta", "sgd", "adam", "rmsprop"] = "adadelta"
-    rate: float = Field(1.0, gt=0, le=1000, description="learning rate")
+    optimizer: Literal["solve", "adadelta", "sgd", "adam", "rmsprop"] = Field(
+        "solve", description="solve: least squares in closed form, no rate; the others: gradient steps"
+    )
+    rate: float = Field(1.0, gt=0, le=1000, description="learning rate of the gradient steps")
     crisp: float = Field(0.0, ge=0, le=100, description="squared error charged for alpha between clear and opaque, A (1 - A) a pixel")
+    warm: bool = Field(True, description="keep each image's elements between epochs and search again only what fits badly")
+    starts: int = Field(1, ge=1, le=32, description="cheap starts that are tried; the best goes on")
     limit: int | None = Field(None, ge=1, description="use at most this many images")
+    fixed_images: int = Field(4, ge=0, le=1000, description="images whose elements are kept in the history")
 
 
 class Settings(Setting):
@@ -167,6 +201,7 @@ class Settings(Setting):
     strategy: StrategySetting = Propose()
     search: Search = Search()
     learning: Learning = Learning()
+    evolution: EvolutionSetting = PaysEvolution()
     layers: int = Field(3, ge=1, le=5000, description="most elements in one image (of a tile, in large images)")
     price: float = Field(1.0, ge=0, description="squared error that each element must save")
     tile: int = Field(192, ge=16, le=8192, description="images with a longer side are decomposed in tiles of this size")

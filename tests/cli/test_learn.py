@@ -32,7 +32,9 @@ def test_a_run_holds_what_the_design_says(run: Path) -> None:
     assert {"settings.toml", "dictionary.safetensors", "dictionary.json", "lineage.json", "log.jsonl", "elements.parquet"} <= names
     assert all(json.loads(line) for line in (run / "log.jsonl").read_text().splitlines())
     facts = json.loads(pictolex("info", run, "--json").stdout)
-    assert (facts["concepts"], facts["sizes"], facts["hues"], facts["images"]) == (3, {"15x15": 3}, 6, 12)
+    assert (facts["hues"], facts["images"]) == (6, 12)
+    assert 1 <= facts["concepts"] <= 3 and sum(facts["sizes"].values()) == facts["concepts"]
+    assert (run / "history").is_dir() and (run / "checkpoints").is_dir()
 
 
 def test_a_run_is_evaluated_with_the_truth_of_a_built_in_set(run: Path) -> None:

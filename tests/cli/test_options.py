@@ -45,7 +45,7 @@ def test_another_kind_starts_from_its_own_defaults() -> None:
         ({"price": "nan"}, "--price must be a finite number; got 'nan'"),
         ({"strategy.kind": "greedy"}, "--strategy.kind must be one of 'rounds', 'propose'; got 'greedy'"),
         ({"strategy.rounds": "2"}, "--strategy.rounds does not go with --strategy.kind propose: it needs --strategy.kind rounds"),
-        ({"learning.optimizer": "lbfgs"}, "--learning.optimizer must be 'adadelta', 'sgd', 'adam' or 'rmsprop'; got 'lbfgs'"),
+        ({"learning.optimizer": "lbfgs"}, "--learning.optimizer must be 'solve', 'adadelta', 'sgd', 'adam' or 'rmsprop'; got 'lbfgs'"),
         ({"learning.concept_size": "big"}, "--learning.concept-size must be a valid integer.*; got 'big'"),
     ],
 )

@@ -104,7 +104,8 @@ def test_evaluate_prints_one_json_object(tmp_path: Path, work: Path) -> None:
     figures = json.loads(done.stdout)
     assert list(figures) == [
         "images", "mse", "psnr", "explained_variance", "ari_foreground", "ari_foreground_fixed_order", "ari_all", "concept_l1",
-        "concept_l1_strict", "cluster_accuracy", "concepts", "dictionary_values", "elements_per_image", "ms_per_image",
+        "concept_l1_strict", "cluster_accuracy", "class_accuracy", "class_miou", "placements_exact", "placement_precision",
+        "concepts", "dictionary_values", "elements_per_image", "ms_per_image",
     ]  # fmt: skip
     assert figures["images"] == 3 and figures["concepts"] == 2 and figures["elements_per_image"] == 1.0
     assert figures["mse"] < 1e-4 and figures["ari_foreground"] is None and figures["cluster_accuracy"] is None

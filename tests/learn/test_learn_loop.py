@@ -12,8 +12,8 @@ import pictolex
 from pictolex.errors import InputError, SettingError
 from pictolex.formation import Alpha
 from pictolex.learn import LearningProgress, Run, learn
-from pictolex.learn.parameters import Parameters, to_free, to_value
-from pictolex.learn.update import Updater
+from pictolex.learn.parameters import to_free, to_value
+from pictolex.learn.step import create_step
 from pictolex.metrics import concept_l1_strict
 from pictolex.model import Concept, Dictionary
 from pictolex.settings import Learning, PlainBackground, Settings
@@ -74,12 +74,12 @@ def test_another_seed_is_another_run() -> None:
     assert any(not np.array_equal(a.alpha, b.alpha) for a, b in zip(one, other, strict=True))
 
 
-@pytest.mark.parametrize("optimizer,rate", [("adadelta", 1.0), ("sgd", 1e-5), ("adam", 0.001), ("rmsprop", 0.0005)])
+@pytest.mark.parametrize("optimizer,rate", [("solve", 1.0), ("adadelta", 1.0), ("sgd", 1e-5), ("adam", 0.001), ("rmsprop", 0.0005)])
 def test_every_optimiser_lowers_the_error(optimizer: str, rate: float) -> None:
     rng = np.random.default_rng(0)
     start = Dictionary((Concept(0, rng.uniform(0.3, 0.7, (9, 9, 1)), rng.uniform(0.3, 0.7, (9, 9))),))
-    parameters = Parameters.of(start, torch.device("cpu"))
-    updater = Updater(parameters, Alpha(1), Learning.model_validate({"optimizer": optimizer, "rate": rate}))
+    setting = Learning.model_validate({"optimizer": optimizer, "rate": rate})
+    step = create_step(setting, start, Alpha(1), torch.device("cpu"), frozenset())
     from pictolex.decompose import Layout, Problem
 
     image = torch.zeros(2, 1, 16, 16)
@@ -91,7 +91,7 @@ def test_every_optimiser_lowers_the_error(optimizer: str, rate: float) -> None:
         torch.ones(2, 1, 1),
     )
     problem = Problem(image, torch.ones_like(image), torch.zeros_like(image))
-    errors = [updater.step(problem, layout) for _ in range(12)]
+    errors = [step.step(problem, layout) for _ in range(12)]
     assert errors[-1] < errors[0] * 0.98
 
 

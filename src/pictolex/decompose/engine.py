@@ -151,8 +151,11 @@ class Engine:
 
     def solve(self, batch: Batch) -> list[Decomposition]:
         """The elements of one batch."""
+        return self.told(batch, *self.layout(batch.image, batch.weight))
+
+    def told(self, batch: Batch, problem: Problem, layout: Layout) -> list[Decomposition]:
+        """A batch's layout as decompositions."""
         stage, _, background = self.ready(batch.image.shape[1])
-        problem, layout = self.layout(batch.image, batch.weight)
         layers = None
         if max(batch.image.shape[-2:]) <= self.settings.tile:
             layers = stage.layers(layout, *batch.image.shape[-2:])
@@ -160,12 +163,16 @@ class Engine:
         facts = describe(stage, problem, layout, layers)
         return to_decompositions(self.dictionary, problem, layout, facts, batch.index, batch.names)
 
+    def problem(self, image: Tensor, weight: Tensor) -> Problem:
+        """Images with what is behind them."""
+        behind = self.ready(image.shape[1])[2].start(image, weight)
+        composited = image * weight + behind * (1 - weight) if bool((weight < 1).any()) else image
+        return Problem(composited, (weight > 0).to(image.dtype), behind)
+
     def layout(self, image: Tensor, weight: Tensor, start: Layout | None = None) -> tuple[Problem, Layout]:
         """The layout of a batch of images, from nothing or from an earlier one."""
-        stage, strategy, background = self.ready(image.shape[1])
-        behind = background.start(image, weight)
-        composited = image * weight + behind * (1 - weight) if bool((weight < 1).any()) else image
-        problem = Problem(composited, (weight > 0).to(image.dtype), behind)
+        stage, strategy, _ = self.ready(image.shape[1])
+        problem = self.problem(image, weight)
         if max(image.shape[-2:]) > self.settings.tile:
             return problem, solve_in_tiles(stage, strategy, problem, self.settings.tile)
         return problem, strategy.solve(problem, start)

@@ -60,6 +60,10 @@ class ProposeSelectPolish:
         best, _ = self.polisher.polish(problem, best, self.setting.polish_steps)
         return best.compact()
 
+    def refine(self, problem: Problem, layout: Layout) -> Layout:
+        """Polish."""
+        return self.polisher.polish(problem, layout.compact(), self.setting.polish_steps)[0]
+
     def _energy(self, problem: Problem, layout: Layout) -> Tensor:
         height, width = problem.image.shape[-2:]
         return self.stage.error(problem, self.stage.layers(layout, height, width)) + self.price * layout.count

@@ -58,6 +58,10 @@ class GreedyRounds:
             layout = self._shuffle(problem, layout, layers)
         return layout.compact()
 
+    def refine(self, problem: Problem, layout: Layout) -> Layout:
+        """Elements stay on the grid."""
+        return layout
+
     def _search_slot(self, problem: Problem, layout: Layout, layers: Tensor, slot: int) -> tuple[Layout, Tensor]:
         """The best element for a slot, or an empty one, and where it is better than what the slot holds."""
         stage = self.stage

@@ -19,6 +19,10 @@ class Strategy(Protocol):
         """The elements, from nothing or from earlier ones; never worse than those."""
         ...
 
+    def refine(self, problem: Problem, layout: Layout) -> Layout:
+        """Earlier elements fitted to a dictionary that has moved a little; nothing is searched."""
+        ...
+
 
 _STRATEGIES: dict[str, Callable[..., Strategy]] = {"rounds": GreedyRounds, "propose": ProposeSelectPolish}
 

@@ -108,6 +108,10 @@ class Formation(ABC):
         """The sheet of a resampled concept; the place for what resampling must not do to it."""
         return sampled
 
+    def settle(self, patches: Tensor) -> Tensor:
+        """Learned patches (..., channels + 1, height, width; straight shape, then alpha) as this formation wants them kept."""
+        return patches
+
     @abstractmethod
     def empty(self, background: Tensor) -> Context:
         """The context of the first element, in front of a background (..., channels, height, width)."""

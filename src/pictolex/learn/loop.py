@@ -1,44 +1,58 @@
-"""The learning loop: find the elements of some images, step the dictionary on them, and so on; at the end, the elements of all."""
+"""The learning loop: find the elements of some images, move the dictionary on them, and so on; evolve; at the end, the elements of all."""
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from pictolex.decompose import Batch, Engine, Layout, Problem, batches
-from pictolex.decompose.engine import Progress as Pass
-from pictolex.decompose.parallel import one_thread, side_by_side
+from pictolex.decompose import Batch, Engine, Renderer, batches
+from pictolex.decompose.device import choose_device
+from pictolex.decompose.parallel import one_thread
 from pictolex.errors import InputError
 from pictolex.formation import Formation, create
-from pictolex.learn.parameters import Parameters
+from pictolex.learn.checkpoint import Checkpoints, Position, fingerprint
+from pictolex.learn.evolution import Evolution, Surroundings, create_evolution
+from pictolex.learn.finder import Finder
+from pictolex.learn.history import History
+from pictolex.learn.kept import Kept
 from pictolex.learn.progress import Callback, LearningProgress
 from pictolex.learn.run import Run
 from pictolex.learn.start import first_dictionary
-from pictolex.learn.update import Updater
+from pictolex.learn.step import DictionaryStep, create_step
+from pictolex.learn.survey import Survey
+from pictolex.model import Collection, Decomposition, Dictionary
 from pictolex.search import calibrated
 from pictolex.settings import Settings
+from pictolex.sources import Source
 
-if TYPE_CHECKING:
-    from pictolex.sources import Source
-
-TOGETHER = 64
-"""Images whose elements are found with one state of the dictionary, before it steps on batches of them."""
-PART = 16
-"""Images searched at once; always as many, so that the result does not depend on how many parts are worked on side by side."""
+INTERVAL = 20.0
+"""Seconds between checkpoints within an epoch."""
+SPARE = 1.15
+"""The last pass is taken to need so many times what searching has needed so far."""
+POOR = 0.5
+"""A start that explains less than this share of its first images is tried again with other pieces."""
+FIRST = 16
+"""Images on which starts are compared."""
 
 
 class Learner:
-    """The paper's alternation with a fixed number of concepts."""
+    """Alternates between the elements and the dictionary, with evolution in between."""
 
     def __init__(
-        self, source: Source, settings: Settings, *, formation: Formation | None = None, callbacks: Sequence[Callback] = ()
+        self,
+        source: Source,
+        settings: Settings,
+        *,
+        formation: Formation | None = None,
+        callbacks: Sequence[Callback] = (),
+        survey: Survey | None = None,
+        init: Dictionary | None = None,
+        freeze: bool = False,
     ) -> None:
         if not len(source):
             raise InputError("there are no images to learn from; choose a source that has some")
@@ -46,115 +60,231 @@ class Learner:
         self.source = source if limit is None else source.take(slice(0, limit))
         self.settings = settings
         self.callbacks = callbacks
-        self._formation = formation
-        self._error = self._elements = math.nan
-        self._search_seconds = 0.0
-        self._searched = 0
+        self.survey = survey
+        self.init = init
+        self.frozen = frozenset(init.ids) if init is not None and freeze else frozenset[int]()
+        self.device = choose_device(settings.device)
+        self.formation = formation
 
-    def learn(self, out: str | os.PathLike[str] | None, budget: float | None) -> Run:
-        """Learn, keep everything in a run, and return it."""
+    def learn(self, out: str | os.PathLike[str] | None, budget: float | None = None, *, resume: bool = False) -> Run:
+        """Learn, keep everything in a run, and return it. `resume`: go on with the run that is in the folder."""
         started = time.monotonic()
-        settings = self.settings
-        dictionary = first_dictionary(self.source, settings)
-        engine = Engine(dictionary, settings, formation=self._formation)
-        run = Run.create(out, settings)
-        run.log({"event": "machine", "device": str(engine.device), **asdict(calibrated(str(engine.device)))})
-        parameters = Parameters.of(dictionary, engine.device)
-        channels = max(c.shape.shape[-1] for c in dictionary.concepts)
-        formation = self._formation.recast(channels) if self._formation else create(settings.formation, channels)
-        updater = Updater(parameters, formation, settings.learning)
+        mark = fingerprint(self.source)
+        run = Run.open(out) if resume and out is not None else None
+        position = Checkpoints(run.folder, mark).newest(self.settings) if run is not None else None
+        fresh = position is None
+        if position is None:
+            position = Position(self._first())
+        step = self._step(position.dictionary)
+        kept = self._kept(position.dictionary)
+        if not fresh:
+            step.resume(position.step)
+            kept.resume(position.kept)
+        if run is None:
+            run = Run.create(out, self.settings)
+        run.log({"event": "machine", "device": str(self.device), **asdict(calibrated(str(self.device)))})
+        work = _Work(self, run, Checkpoints(run.folder, mark), step, kept, position, started, budget)
         try:
-            epochs = settings.learning.epochs
-            for epoch in range(epochs):
-                if not self._epoch(epoch, engine, parameters, updater, started, budget):
-                    break
-                run.save_dictionary(parameters.dictionary())
-                run.log(self._entry(epoch + 1, started, len(dictionary)))
+            if fresh:
+                work.keep_history()
+            work.epochs()
+            learned = step.finished()
+            run.save_dictionary(learned)
+            run.save_elements(work.last_pass(learned))
         except KeyboardInterrupt:
-            run.save_dictionary(parameters.dictionary())
-            run.log({"event": "interrupted", "seconds": time.monotonic() - started})
+            run.save_dictionary(step.finished())
+            work.save()
+            run.log({"event": "interrupted", "seconds": work.seconds})
             raise
-        learned = parameters.dictionary()
-        run.save_dictionary(learned)
-        final = Engine(learned, settings, formation=self._formation)
-        run.save_elements(final.run(self.source, progress=lambda p: self._tell_pass(p, len(learned))))
-        run.log({"event": "done", "seconds": time.monotonic() - started})
+        run.log({"event": "done", "seconds": work.seconds})
         return run
 
-    def _epoch(self, epoch: int, engine: Engine, parameters: Parameters, updater: Updater, started: float, budget: float | None) -> bool:
-        """One pass over the images; False where the budget does not allow another step."""
-        order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.source)).tolist()
-        shuffled = self.source.take(order)
-        error = values = elements = 0.0
-        done = 0
-        for batch in batches(shuffled, lambda h, w, c: TOGETHER, engine.channels, engine.device):
-            if budget is not None and self._spent(started, len(batch.index)) > budget:
-                return False
-            squared, count = self._step(batch, parameters, updater)
-            error, values, elements, done = error + squared, values + batch.image.numel(), elements + count, done + len(batch.index)
-            self._error, self._elements = error / values, elements / done
-            self._tell(epoch, done, parameters, started, budget)
-        return True
+    def _step(self, dictionary: Dictionary) -> DictionaryStep:
+        channels = max(c.shape.shape[-1] for c in dictionary.concepts)
+        return create_step(self.settings.learning, dictionary, self.made(channels), self.device, self.frozen)
 
-    def _step(self, batch: Batch, parameters: Parameters, updater: Updater) -> tuple[float, float]:
-        """Find the elements of a few images, then step on them batch by batch: squared error and number of elements."""
-        start = time.monotonic()
-        engine = Engine(parameters.dictionary(), self.settings, formation=self._formation)
-        problem, layout = _found(engine, batch)
-        self._search_seconds += time.monotonic() - start
-        self._searched += len(batch.index)
-        error = 0.0
-        size = self.settings.learning.batch
+    def _kept(self, dictionary: Dictionary) -> Kept:
+        channels = 1
+        for i in range(len(self.source)):
+            with suppress(InputError):
+                channels = int(self.source.read(i).pixels.shape[2])
+                break
+        engine = Engine(dictionary, self.settings, formation=self.formation)
+        return Kept(len(self.source), self.settings.layers, engine.channels(channels))
+
+    def made(self, channels: int) -> Formation:
+        """The formation, for shapes of so many channels."""
+        return self.formation.recast(channels) if self.formation else create(self.settings.formation, channels)
+
+    def _first(self) -> Dictionary:
+        """The dictionary to start from: what was given, or the best of a few cheap starts."""
+        if self.init is not None:
+            return self.init
+        tried: list[tuple[float, Dictionary]] = []
+        for number in range(self.settings.learning.starts):
+            survey = self.survey if number == 0 and self.survey is not None else Survey.of(self.source, self.settings.seed + number)
+            made = first_dictionary(survey, self.settings, self.made(1))
+            if self.settings.learning.starts == 1:
+                return made
+            tried.append((self._unexplained(made), made))
+            if tried[-1][0] < POOR:
+                break
+        return min(tried, key=lambda one: one[0])[1]
+
+    def _unexplained(self, dictionary: Dictionary) -> float:
+        """Share of the error before there are elements that a dictionary leaves on a few images."""
+        engine = Engine(dictionary, self.settings, formation=self.formation)
+        before = after = 0.0
+        for batch in batches(self.source.take(slice(0, FIRST)), lambda h, w, c: FIRST, engine.channels, self.device):
+            problem = engine.problem(batch.image, batch.weight)
+            before += float((problem.weight * (problem.image - problem.background).square()).sum())
+            after += sum(one.error for one in engine.solve(batch))
+        return after / before if before > 0 else 0.0
+
+
+class _Work:
+    """One session of learning."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        run: Run,
+        checkpoints: Checkpoints,
+        step: DictionaryStep,
+        kept: Kept,
+        position: Position,
+        started: float,
+        budget: float | None,
+    ) -> None:
+        self.learner, self.run, self.checkpoints = learner, run, checkpoints
+        self.settings, self.source = learner.settings, learner.source
+        self.step, self.kept, self.position = step, kept, position
+        self.started, self.budget = started, budget
+        self.before = position.seconds
+        self.saved = time.monotonic()
+        self.finder = Finder(self.settings, kept, learner.formation)
+        self.history = History(run.folder, self.settings.learning.fixed_images)
+        around = Surroundings(self.settings, self.source, learner.device, learner.formation, learner.frozen)
+        self.evolution: Evolution = create_evolution(around)
+
+    @property
+    def seconds(self) -> float:
+        """That learning took so far, all sessions together."""
+        return self.before + time.monotonic() - self.started
+
+    def epochs(self) -> None:
+        """All epochs that are left, as far as the budget goes."""
+        position = self.position
+        while position.epoch < self.settings.learning.epochs:
+            if position.group == 0:
+                position.begin(self.finder.limit())
+            for number, batch in enumerate(self._groups(position.epoch)):
+                if number < position.group:
+                    continue
+                if self._over(len(batch.index)):
+                    return
+                self._group(batch)
+            self._end_epoch()
+
+    def _groups(self, epoch: int) -> Iterator[Batch]:
+        """The images in the order of an epoch, some of one size at a time; `index` is that in the source."""
+        order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.source))
+        group = self.settings.learning.group
+        engine = Engine(self.position.dictionary, self.settings, formation=self.learner.formation)
+        for batch in batches(self.source.take(order.tolist()), lambda h, w, c: group, engine.channels, self.learner.device):
+            yield Batch([int(order[i]) for i in batch.index], batch.names, batch.image, batch.weight)
+
+    def _group(self, batch: Batch) -> None:
+        """Find the elements of a group of images, then move the dictionary on them."""
+        found = self.finder.find(self.step.dictionary(), batch, self.position.limit)
         with one_thread():
-            for first in range(0, len(batch.index), size):
-                part = slice(first, first + size)
-                error += updater.step(problem.take(part), layout.take(part))
-        return error, float(layout.count.sum())
+            error = self.step.step(found.problem, found.layout)
+        self.position.add(error, found.problem.image.numel(), float(found.layout.count.sum()), len(batch.index))
+        self._tell(self.position.images)
+        if time.monotonic() - self.saved > INTERVAL:
+            self.run.save_dictionary(self.step.finished())
+            self.save()
+            self.keep_history()
 
-    def _spent(self, started: float, images: int) -> float:
-        """Seconds that will have been spent if one more step is made, the last pass over all images included."""
-        each = self._search_seconds / self._searched if self._searched else 0.0
-        return time.monotonic() - started + 1.1 * each * (images + len(self.source))
+    def _end_epoch(self) -> None:
+        """Evolve, and keep everything."""
+        position = self.position
+        position.epoch += 1
+        position.group = 0
+        evolved = self.evolution.evolve(position.epoch, self.step.dictionary(), self.kept)
+        if evolved.changed:
+            self.step.restart(evolved.dictionary)
+            self.kept.follow(evolved.moves)
+        position.dictionary = self.step.dictionary()
+        self.run.save_dictionary(self.step.finished())
+        self.run.log(self._entry())
+        self.save()
+        self.keep_history()
 
-    def _tell(self, epoch: int, done: int, parameters: Parameters, started: float, budget: float | None) -> None:
-        total, epochs = len(self.source), self.settings.learning.epochs
-        seen = epoch * total + done
-        elapsed = time.monotonic() - started
-        left = elapsed / seen * (epochs * total - seen) + self._search_seconds / max(1, self._searched) * total
-        if budget is not None:
-            left = min(left, max(0.0, budget - elapsed))
-        progress = LearningProgress("learning", epoch + 1, epochs, done, total, self._error, self._elements, len(parameters.template), left)
-        for callback in self.callbacks:
+    def save(self) -> None:
+        """A checkpoint."""
+        self.position.step, self.position.kept = self.step.state(), self.kept.state()
+        self.position.seconds = self.seconds
+        self.checkpoints.save(self.position, self.settings)
+        self.saved = time.monotonic()
+
+    def keep_history(self) -> None:
+        """A stage for the history."""
+        self.history.keep(self.position.epoch, self.position.group, self.step.finished(), self.kept)
+
+    def last_pass(self, dictionary: Dictionary) -> Collection:
+        """The elements of all images, with the finished dictionary."""
+        found: dict[int, Decomposition] = {}
+        limit, total, group = self.finder.limit(), len(self.source), self.settings.learning.group
+        engine = Engine(dictionary, self.settings, formation=self.learner.formation)
+        started, error, values, elements = time.monotonic(), 0.0, 0.0, 0.0
+        for batch in batches(self.source, lambda h, w, c: group, engine.channels, self.learner.device):
+            result = self.finder.find(dictionary, batch, limit)
+            for one in engine.told(batch, result.problem, result.layout):
+                found[one.index] = one
+                error, elements = error + one.error, elements + len(one)
+            values += result.problem.image.numel()
+            left = (time.monotonic() - started) / len(found) * (total - len(found))
+            self._say("elements", self.settings.learning.epochs, len(found), error / values, elements / len(found), left)
+        if not found:
+            raise InputError("none of the images could be read; see the warnings above")
+        collection = Collection.from_decompositions([found[i] for i in sorted(found)])
+        return collection.drawn_by(Renderer(dictionary, self.settings, formation=self.learner.formation))
+
+    def _left(self) -> float:
+        """Seconds that the last pass over all images will take."""
+        unseen = int(self.kept.energy.isnan().sum())
+        return self.finder.each * (unseen + self.finder.again * (len(self.source) - unseen))
+
+    def _over(self, images: int) -> bool:
+        """Whether the budget does not allow another group and the last pass after it."""
+        if self.budget is None:
+            return False
+        return time.monotonic() - self.started + SPARE * (self.finder.each * images + self._left()) > self.budget
+
+    def _tell(self, done: int) -> None:
+        position, total, epochs = self.position, len(self.source), self.settings.learning.epochs
+        elapsed = time.monotonic() - self.started
+        ahead = epochs * total - position.epoch * total - done
+        share = self.finder.again if position.epoch else 1.0
+        left = self.finder.each * share * ahead + self._left()
+        if self.budget is not None:
+            left = min(left, max(0.0, self.budget - elapsed))
+        self._say("learning", position.epoch + 1, done, position.mean_error, position.mean_elements, left)
+
+    def _say(self, phase: str, epoch: int, done: int, error: float, elements: float, left: float) -> None:
+        concepts = len(self.position.dictionary)
+        progress = LearningProgress(phase, epoch, self.settings.learning.epochs, done, len(self.source), error, elements, concepts, left)
+        for callback in self.learner.callbacks:
             callback(progress)
 
-    def _tell_pass(self, progress: Pass, concepts: int) -> None:
-        epochs = self.settings.learning.epochs
-        told = LearningProgress(
-            "elements", epochs, epochs, progress.done, progress.total, progress.error, progress.elements, concepts, progress.seconds_left
-        )
-        for callback in self.callbacks:
-            callback(told)
-
-    def _entry(self, epoch: int, started: float, concepts: int) -> dict[str, float | int | str]:
+    def _entry(self) -> dict[str, float | int | str]:
+        position = self.position
         return {
             "event": "epoch",
-            "epoch": epoch,
-            "seconds": time.monotonic() - started,
-            "error": self._error,
-            "elements": self._elements,
-            "concepts": concepts,
+            "epoch": position.epoch,
+            "seconds": self.seconds,
+            "error": position.mean_error,
+            "elements": position.mean_elements,
+            "concepts": len(position.dictionary),
         }
-
-
-def _found(engine: Engine, batch: Batch) -> tuple[Problem, Layout]:
-    """The elements of a batch, its parts side by side, as tensors that differentiation may use."""
-    engine.ready(batch.image.shape[1])
-    parts = [slice(start, start + PART) for start in range(0, len(batch.index), PART)]
-
-    def work(part: slice) -> tuple[Problem, Layout]:
-        with torch.inference_mode():
-            return engine.layout(batch.image[part], batch.weight[part])
-
-    found = [result for _, result in side_by_side(work, parts, engine.workers)]
-    problem = Problem(*(torch.cat([getattr(p, name) for p, _ in found]) for name in ("image", "weight", "background")))
-    return problem.clone(), Layout.stack([layout for _, layout in found]).clone()

@@ -92,8 +92,8 @@ class Parameters:
         value = to_value(self.background)
         return value.movedim(-1, 0) if value.ndim == 3 else value
 
-    def dictionary(self) -> Dictionary:
-        """The values as they are now."""
+    def dictionary(self, frozen: frozenset[int] = frozenset()) -> Dictionary:
+        """The values as they are now, frozen concepts as they were."""
         with torch.no_grad():
             shape, alpha = to_value(self.shape).cpu().numpy(), to_value(self.alpha).cpu().numpy()
             hues = None if self.hues is None else to_value(self.hues).cpu().numpy()
@@ -101,7 +101,8 @@ class Parameters:
         concepts = []
         for j, old in enumerate(self.template.concepts):
             h, w = old.alpha.shape
-            concepts.append(Concept(old.id, np.moveaxis(shape[j, :, :h, :w], 0, -1), alpha[j, 0, :h, :w], old.name))
+            made = Concept(old.id, np.moveaxis(shape[j, :, :h, :w], 0, -1), alpha[j, 0, :h, :w], old.name)
+            concepts.append(old if old.id in frozen else made)
         kept = self.template.background
         return replace(
             self.template,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -10,137 +12,167 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from pictolex.decompose.background import background_model
-from pictolex.decompose.engine import Pictures
 from pictolex.errors import InputError
-from pictolex.model import Background, Concept, Dictionary
+from pictolex.formation import Formation
+from pictolex.learn.likeness import Kind, centre_and_radius, centred, upright_angle
+from pictolex.learn.survey import Look, Survey, stack
+from pictolex.model import Background, Concept, Dictionary, Event, Lineage
 from pictolex.settings import Settings
 
-SAMPLES = 300
-"""Images looked at."""
-PIECES = 6
-"""Pieces cut from each."""
-SEEN = 0.08
-"""A pixel this far from the background shows something."""
-SAME_COLOUR = 0.2
-"""Pixels of one piece differ in colour (brightness set aside) by less than this."""
-ALIKE = 0.12
-"""Pieces whose relative squared difference is below this are one concept."""
+SAME_HUE = 0.12
+"""Colours nearer than this in every channel are one hue."""
+LARGEST = 0.8
+"""Members of a kind at least this large, relative to the largest, say what it looks like."""
+ENOUGH = 48
+"""Members that are averaged."""
+MARGIN = 2
+"""Pixels around what a concept shows, for it to grow into."""
+SAME_SIZE = 0.97
+"""Sizes that differ by less than this factor are the same, up to pixels."""
+SHOWN = 0.1
+"""A patch shows something where alpha is above this."""
+TIGHT = 0.03
+"""Members of a kind nearer to its exemplar than this are averaged, where there are enough."""
 
 Floats = NDArray[np.float32]
+Make = Callable[[Survey, Settings, Look], list[Floats]]
 
 
-def first_dictionary(source: Pictures, settings: Settings) -> Dictionary:
-    """Concepts from pieces that recur; hues from their colours; the background from the images' most frequent colour."""
-    generator = np.random.default_rng(settings.seed)
-    chosen = generator.permutation(len(source))[: min(SAMPLES, len(source))]
-    images: list[Tensor] = []
-    for i in sorted(chosen.tolist()):
-        try:
-            picture = source.read(i)
-        except InputError:
+def first_dictionary(survey: Survey, settings: Settings, formation: Formation) -> Dictionary:
+    """Concepts from pieces that recur, or from noise; hues from their colours; the background from the images' most frequent colour."""
+    found = look(survey, settings)
+    learning = settings.learning
+    patches = _STARTS[learning.start](survey, settings, found)
+    count = learning.concepts if learning.initial is None else min(learning.initial, learning.concepts)
+    made = []
+    for number, patch in enumerate(patches[:count]):
+        made.append(to_concept(number, patch))
+    figures = [{"explains": kind.score} for kind in found.kinds] + [{}] * len(made)
+    lineage = Lineage(tuple(Event(0, "born", c.id, (), figures[c.id]) for c in made))
+    hues = _hues(found, settings, survey.channels)
+    background = create_background(settings, survey)
+    sharpness = float(getattr(formation, "sharpness", 1.0))
+    return Dictionary(tuple(made), hues, background, settings.formation.kind, sharpness, lineage=lineage)
+
+
+def look(survey: Survey, settings: Settings) -> Look:
+    """The survey's look that goes with the settings: pieces of one colour where colour is found apart, turned where placement turns."""
+    place = settings.placement
+    return survey.look(one_colour(settings) and survey.channels > 1, place.rotations > 1 or len(place.scales) > 1, 2**20)
+
+
+def one_colour(settings: Settings) -> bool:
+    """Whether elements bring the colour of their concept, so that a piece of an image is of one."""
+    return _COLOURED[settings.colour.kind]
+
+
+_COLOURED = {"none": False, "hues": True, "free": True}
+
+
+def to_concept(id: int, patch: Floats, name: str = "") -> Concept:
+    """A concept from straight shape channels and alpha (channels + 1, height, width)."""
+    return Concept(id, np.moveaxis(patch[:-1].clip(0, 1), 0, -1), patch[-1].clip(0, 1), name)
+
+
+def _recurring(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
+    """The pieces that recur, most explained first; noise where there are none."""
+    luminance = not settings.learning.colour_shapes
+    patches = [kind_patch(found, kind, settings.learning.concept_size) for kind in found.kinds]
+    if luminance:
+        patches = [np.concatenate([p[:-1].max(0, keepdims=True), p[-1:]]) for p in patches]
+    patches = [p for p in patches if p[-1].max() > 0.5]
+    return patches or _noise(survey, settings, found)
+
+
+def _noise(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
+    """Half-clear grey with a little noise, nothing known."""
+    learning = settings.learning
+    generator = np.random.default_rng([survey.seed, 1])
+    channels = survey.channels if learning.colour_shapes else 1
+    count = learning.concepts if learning.initial is None else learning.initial
+    noise = generator.random((count, channels + 1, learning.concept_size, learning.concept_size), dtype=np.float32)
+    return list(noise * 0.5 + 0.25)
+
+
+_STARTS: dict[str, Make] = {"pieces": _recurring, "noise": _noise}
+
+
+def kind_patch(found: Look, kind: Kind, most: int) -> Floats:
+    """What a kind looks like: its members turned and scaled onto the largest, averaged; straight shape channels, then alpha."""
+    pieces, likeness = found.pieces, found.likeness
+    assert likeness is not None
+    apart = likeness.distance[kind.exemplar, kind.members]
+    order = kind.members[apart.argsort()]
+    tight = kind.members[apart < TIGHT]
+    members = (tight if len(tight) >= 4 else order[: max(1, len(order) // 2)]).tolist()
+    radius = {i: centre_and_radius(pieces[i].mask)[2] for i in members}
+    largest = _largest(sorted(radius.values(), reverse=True))
+    chosen = [i for i in members if radius[i] >= LARGEST * largest][:ENOUGH] or members[:1]
+    stacks = [stack(pieces[i], found.one_colour) for i in chosen]
+    if float(likeness.angle.abs().max()) == 0 and found.turns.scales[0] == 1:
+        side = [max(s.shape[d] for s in stacks) for d in (1, 2)]
+        total = torch.stack([centred(s, side[0], side[1]) for s in stacks]).median(0).values
+    else:
+        angles = [float(likeness.angle[kind.exemplar, i]) for i in chosen]
+        grown = [largest / radius[i] for i in chosen]
+        turn = upright_angle(_aligned(stacks, angles, grown)) if float(likeness.angle.abs().max()) > 0 else 0.0
+        total = _aligned(stacks, [angle + turn for angle in angles], grown)
+    alpha = total[-1:]
+    patch = torch.cat([torch.where(alpha > 0.01, total[:-1] / alpha.clamp_min(0.01), total[:-1]), alpha])
+    return framed(patch, most)[0].numpy().astype(np.float32)
+
+
+def _largest(radii: list[float]) -> float:
+    """The largest size, if it is not that of one piece alone."""
+    return next((a for a, b in itertools.pairwise(radii) if b >= SAME_SIZE * a), radii[0])
+
+
+def _aligned(stacks: list[Tensor], angles: list[float], growth: list[float]) -> Tensor:
+    """The mean of stacks turned back and grown, around their centres of mass."""
+    reach = max(math.hypot(s.shape[1], s.shape[2]) * g for s, g in zip(stacks, growth, strict=True))
+    side = 2 * math.ceil(reach / 2) + 1
+    steps = torch.arange(side) + 0.5 - side / 2
+    across, down = steps[None, :].expand(side, side), steps[:, None].expand(side, side)
+    total = torch.zeros(stacks[0].shape[0], side, side)
+    for one, angle, grown in zip(stacks, angles, growth, strict=True):
+        x, y, _ = centre_and_radius(one[-1])
+        cos, sin = math.cos(angle) / grown, math.sin(angle) / grown
+        u, v = x + cos * across + sin * down, y - sin * across + cos * down
+        grid = torch.stack([u * (2 / one.shape[2]) - 1, v * (2 / one.shape[1]) - 1], dim=-1)
+        total += functional.grid_sample(one.unsqueeze(0), grid.unsqueeze(0), padding_mode="zeros", align_corners=False)[0]
+    return total / len(stacks)
+
+
+def framed(patch: Tensor, most: int) -> tuple[Tensor, float, float]:
+    """A patch cut anew to what it shows and a margin, at most `most` pixels a side, and where its middle now lies in the old one.
+
+    Sides keep their parity, so that the middle moves by whole pixels.
+    """
+    cut, moved = patch, []
+    for dim in (1, 2):
+        shown = (patch[-1] > SHOWN).any(2 - dim)
+        length = patch.shape[dim]
+        where = shown.nonzero()[:, 0]
+        if not len(where):
+            moved.append(0.0)
             continue
-        pixels = torch.from_numpy(np.array(picture.pixels)).permute(2, 0, 1)
-        images.append(pixels if picture.opacity is None else pixels * torch.from_numpy(np.array(picture.opacity)))
-    if not images:
-        raise InputError("none of the images could be read; see the warnings above")
-    channels = max(i.shape[0] for i in images)
-    images = [i.expand(channels, -1, -1) for i in images]
-    background = _BACKGROUNDS[settings.background.kind](images)
-    model = background_model(settings, Dictionary((), background=background), channels, torch.device("cpu"))
-    behind = [model.start(image.unsqueeze(0), torch.ones(1, 1, *image.shape[1:]))[0] for image in images]
-    size = settings.learning.concept_size
-    luminance = channels == 1 or not settings.learning.colour_shapes
-    pieces, colours = [], []
-    for image, plane in zip(images, behind, strict=True):
-        for piece, colour in _pieces(image, plane, size, generator):
-            pieces.append(np.concatenate([piece[:-1].max(0, keepdims=True), piece[-1:]]) if luminance else piece)
-            colours.append(colour)
-    kinds = _recurring(pieces, settings.learning.concepts, size, 1 if luminance else channels, generator)
-    hues = _hues(colours, settings, channels)
-    made = [Concept(n, np.moveaxis(kind[:-1].clip(0, 1), 0, -1), kind[-1].clip(0, 1)) for n, kind in enumerate(kinds)]
-    sharpness = float(getattr(settings.formation, "sharpness", 1.0))
-    return Dictionary(tuple(made), hues=hues, background=background, formation=settings.formation.kind, sharpness=sharpness)
+        first, last = int(where[0]) - MARGIN, int(where[-1]) + 1 + MARGIN
+        side = min(last - first, most)
+        side -= (side - length) % 2
+        begin = round((first + last - side) / 2)
+        before, after = max(0, -begin), max(0, begin + side - length)
+        pad = (0, 0, before, after) if dim == 1 else (before, after)
+        cut = functional.pad(cut, pad).narrow(dim, max(0, begin), side)
+        moved.append(begin + side / 2 - length / 2)
+    return cut, moved[1], moved[0]
 
 
-def _pieces(image: Tensor, plane: Tensor, size: int, generator: np.random.Generator) -> list[tuple[Floats, Floats]]:
-    """Connected pieces of one colour, centred in patches: (straight colour and alpha (channels + 1, size, size), the colour)."""
-    channels = image.shape[0]
-    shown = (image - plane).abs().amax(0)
-    where = (shown > SEEN).nonzero()
-    if not len(where):
-        return []
-    bright = image.amax(0, keepdim=True).clamp_min(1e-3)
-    chroma = image / bright
-    found = []
-    for index in generator.integers(0, len(where), PIECES).tolist():
-        y, x = where[index].tolist()
-        like = shown > SEEN
-        if channels == 3:
-            like &= (chroma - chroma[:, y : y + 1, x : x + 1]).abs().amax(0) < SAME_COLOUR
-        piece = _connected(like, y, x, 2 * size)
-        rows, columns = piece.nonzero().unbind(1)
-        span = (int(rows.max() - rows.min()) + 1, int(columns.max() - columns.min()) + 1)
-        if len(rows) < 4 or max(span) > size:
-            continue
-        alpha = piece.float() if channels == 3 else (shown * piece).clamp(0, 1)
-        # Centred on the middle of its box, so that pieces of one kind fall on one another.
-        top = int(rows.min()) - (size - span[0]) // 2
-        left = int(columns.min()) - (size - span[1]) // 2
-        straight = image if channels == 3 else torch.where(shown > SEEN, image / shown.clamp_min(1e-3), image).clamp(0, 1)
-        stack = torch.cat([straight * piece, alpha.unsqueeze(0)])
-        padded = functional.pad(stack, (size, size, size, size))
-        patch = padded[:, top + size : top + 2 * size, left + size : left + 2 * size]
-        found.append((patch.numpy().copy(), chroma[:, y, x].numpy().copy()))
-    return found
-
-
-def _connected(like: Tensor, y: int, x: int, reach: int) -> Tensor:
-    """The pixels connected to (y, x) within `like`."""
-    piece = torch.zeros_like(like)
-    piece[y, x] = True
-    for _ in range(reach):
-        grown = functional.max_pool2d(piece[None, None].float(), 3, 1, 1)[0, 0].bool() & like
-        if bool((grown == piece).all()):
-            break
-        piece = grown
-    return piece
-
-
-def _recurring(pieces: Sequence[Floats], count: int, size: int, channels: int, generator: np.random.Generator) -> list[Floats]:
-    """The most frequent kinds of pieces, at most `count`; noise where there are none at all."""
-    chosen: list[Floats] = []
-    if pieces:
-        # Brightness and alpha decide, not hue: premultiplied luminance and alpha.
-        values = np.stack([np.stack([p[:-1].max(0) * p[-1], p[-1]]).ravel() for p in pieces])
-        power = (values**2).sum(1)
-        distance = np.maximum(power[:, None] + power[None, :] - 2 * values @ values.T, 0) / (power[:, None] + power[None, :] + 1e-9)
-        alike = distance < ALIKE / 2
-        left = np.ones(len(pieces), bool)
-        while left.any() and len(chosen) < count:
-            votes = (alike & left).sum(1) * left
-            best = int(votes.argmax())
-            kind = alike[best] & left
-            chosen.append(np.median(np.stack([pieces[i] for i in np.nonzero(kind)[0].tolist()]), axis=0).astype(np.float32))
-            left &= ~kind
-    if not chosen:
-        noise = generator.random((count, channels + 1, size, size), dtype=np.float32)
-        chosen = list(noise * 0.5 + 0.25)
-    return chosen
-
-
-def _hues(colours: Sequence[Floats], settings: Settings, channels: int) -> Floats | None:
-    """The most frequent colours of pieces, far enough apart; the corners of the colour cube where there are too few."""
+def _hues(found: Look, settings: Settings, channels: int) -> Floats | None:
+    """The most frequent colours of pieces that recur, far enough apart; the corners of the colour cube where there are too few."""
     count = getattr(settings.colour, "count", 0)
     if not count:
         return None
-    left = np.stack(colours) if colours else np.zeros((0, channels), np.float32)
-    chosen: list[Floats] = []
-    while len(left) and len(chosen) < count:
-        near = np.abs(left[:, None] - left[None]).max(-1) < SAME_COLOUR
-        best = int(near.sum(1).argmax())
-        chosen.append(left[near[best]].mean(0))
-        left = left[~near[best]]
+    chosen = [mean for mean, _ in frequent_colours(found)][:count]
     for corner in np.ndindex(*(2,) * channels):
         if len(chosen) < count and any(corner):
             chosen.append(np.array(corner, np.float32))
@@ -149,22 +181,26 @@ def _hues(colours: Sequence[Floats], settings: Settings, channels: int) -> Float
     return np.stack(chosen).clip(0, 1).astype(np.float32)
 
 
-def _plain(images: Sequence[Tensor]) -> Background:
-    """The colour that is in the middle of most images: the paper starts at one half, this is nearer."""
-    middle = torch.stack([image.flatten(1).median(1).values for image in images]).median(0).values
-    return Background("plain", middle.numpy())
+def frequent_colours(found: Look) -> list[tuple[Floats, int]]:
+    """The colours of pieces in kinds (of all where there are no kinds), most frequent first, and how often they come."""
+    members = torch.cat([k.members for k in found.kinds]).tolist() if found.kinds else range(len(found.pieces))
+    colours = [found.pieces[i].colour.numpy() for i in members]
+    left = np.stack(colours) if colours else np.zeros((0, 1), np.float32)
+    chosen: list[tuple[Floats, int]] = []
+    while len(left):
+        near = np.abs(left[:, None] - left[None]).max(-1) < SAME_HUE
+        best = int(near.sum(1).argmax())
+        chosen.append((np.median(left[near[best]], axis=0).astype(np.float32), int(near[best].sum())))
+        left = left[~near[best]]
+    return chosen
 
 
-def _image(images: Sequence[Tensor]) -> Background:
-    """The median image."""
-    if len({tuple(image.shape) for image in images}) > 1:
-        raise InputError("background.kind is 'image' but the images differ in size: resize them, or set it to plain or free")
-    return Background("image", torch.stack(list(images)).median(0).values.permute(1, 2, 0).numpy())
-
-
-_BACKGROUNDS: dict[str, Callable[[Sequence[Tensor]], Background]] = {
-    "none": lambda images: Background("none"),
-    "free": lambda images: Background("free"),
-    "plain": _plain,
-    "image": _image,
-}
+def create_background(settings: Settings, survey: Survey) -> Background:
+    """Where the background starts: the median of the images' most frequent colours, or the median image."""
+    if settings.background.kind == "plain":
+        return Background("plain", survey.behind.median(0).values.numpy())
+    if settings.background.kind == "image":
+        if len({tuple(image.shape) for image in survey.images}) > 1:
+            raise InputError("background.kind is 'image' but the images differ in size: resize them, or set it to plain or free")
+        return Background("image", torch.stack(survey.images).median(0).values.permute(1, 2, 0).numpy())
+    return Background(settings.background.kind)

@@ -1,4 +1,4 @@
-"""The dictionary step: one step of gradient descent on the squared error of a batch, its elements fixed."""
+"""The dictionary step by gradients: steps down the squared error of batches, their elements fixed, as the paper has it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from torch import Tensor
 from pictolex.decompose import Layout, Problem
 from pictolex.formation import Formation, paint, sample
 from pictolex.learn.parameters import Parameters
+from pictolex.model import Dictionary
 from pictolex.settings import Learning
 
-_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adadelta": torch.optim.Adadelta,
     "sgd": torch.optim.SGD,
     "adam": torch.optim.Adam,
@@ -21,19 +22,45 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 class Updater:
-    """Moves parameters down the gradient; only those that a batch's elements use get one."""
+    """Moves parameters down the gradient; only those that a batch's elements use get one, and frozen concepts get none."""
 
-    def __init__(self, parameters: Parameters, formation: Formation, setting: Learning) -> None:
-        self.parameters = parameters
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        formation: Formation,
+        device: torch.device,
+        setting: Learning,
+        *,
+        frozen: frozenset[int] = frozenset(),
+    ) -> None:
         self.formation = formation
-        self.crisp = setting.crisp
-        self.optimizer = _OPTIMIZERS[setting.optimizer](parameters.free(), lr=setting.rate)
+        self.device = device
+        self.setting = setting
+        self.frozen = frozen
+        self.restart(dictionary)
+
+    def restart(self, dictionary: Dictionary) -> None:
+        """Go on from another dictionary; what the optimiser remembers is forgotten."""
+        self.parameters = Parameters.of(dictionary, self.device)
+        self.optimizer = OPTIMIZERS[self.setting.optimizer](self.parameters.free(), lr=self.setting.rate)
+        self._moves = torch.tensor([c.id not in self.frozen for c in dictionary], device=self.device).float()[:, None, None, None]
 
     def step(self, problem: Problem, layout: Layout) -> float:
-        """One step; the squared error of the batch before it."""
+        """One step for each batch of the images; their squared error, each batch's before its step."""
+        error, size = 0.0, self.setting.batch
+        for first in range(0, len(problem.image), size):
+            part = slice(first, first + size)
+            error += self.step_batch(problem.take(part), layout.take(part))
+        return error
+
+    def step_batch(self, problem: Problem, layout: Layout) -> float:
+        """One step; the squared error before it."""
         self.optimizer.zero_grad(set_to_none=True)
         error, unclear = self.error(problem, layout)
-        ((error + self.crisp * unclear) / len(problem.image)).backward()
+        ((error + self.setting.crisp * unclear) / len(problem.image)).backward()
+        for free in (self.parameters.shape, self.parameters.alpha):
+            if free.grad is not None:
+                free.grad *= self._moves
         self.optimizer.step()
         return float(error.detach())
 
@@ -56,3 +83,31 @@ class Updater:
         alpha = sheets[..., -1, :, :]
         rebuilt = self.formation.render(paint(sheets, colour), background)
         return (problem.weight * (problem.image - rebuilt).square()).sum(), (alpha * (1 - alpha)).sum()
+
+    def dictionary(self) -> Dictionary:
+        """The values as they are now."""
+        return self.parameters.dictionary(self.frozen)
+
+    def finished(self) -> Dictionary:
+        """The same."""
+        return self.dictionary()
+
+    def state(self) -> dict[str, Tensor]:
+        """The free numbers and what the optimiser remembers of each."""
+        named = {f"free_{k}": free.detach() for k, free in enumerate(self.parameters.free())}
+        for k, memory in self.optimizer.state_dict()["state"].items():
+            named |= {f"optimizer_{k}_{name}": torch.as_tensor(value) for name, value in memory.items()}
+        return named
+
+    def resume(self, state: dict[str, Tensor]) -> None:
+        """Take up what `state` gave."""
+        with torch.no_grad():
+            for k, free in enumerate(self.parameters.free()):
+                free.copy_(state[f"free_{k}"])
+        held = self.optimizer.state_dict()
+        memory: dict[int, dict[str, Tensor]] = {}
+        for name, value in state.items():
+            if name.startswith("optimizer_"):
+                _, number, what = name.split("_", 2)
+                memory.setdefault(int(number), {})[what] = value
+        self.optimizer.load_state_dict({"state": memory, "param_groups": held["param_groups"]})

@@ -219,6 +219,20 @@ def read_tensors(path: str | Path, format: Format) -> tuple[dict[str, Any], dict
 
 def save_dictionary(dictionary: Dictionary, folder: str | Path) -> None:
     """Write `dictionary.safetensors` (values), `dictionary.json` (all else) and `lineage.json` into a folder, made if needed."""
+    tensors, content = dictionary_parts(dictionary)
+    content["values_sha256"] = checksum(tensors)
+    folder = Path(folder)
+    write_together(
+        {
+            folder / "dictionary.safetensors": tensor_bytes(DICTIONARY, {}, tensors),
+            folder / "dictionary.json": json_bytes(sealed(DICTIONARY, content)),
+            folder / "lineage.json": _lineage_bytes(dictionary.lineage),
+        }
+    )
+
+
+def dictionary_parts(dictionary: Dictionary) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
+    """A dictionary as arrays by name, and all else that there is to say of it but its lineage."""
     tensors: dict[str, NDArray[np.float32]] = {}
     for concept in dictionary:
         tensors[f"concept.{concept.id}.alpha"] = concept.alpha
@@ -234,15 +248,20 @@ def save_dictionary(dictionary: Dictionary, folder: str | Path) -> None:
         "background": dictionary.background.kind,
         "next_id": dictionary.next_id,
         "concepts": [{"id": concept.id, "name": concept.name, "size": list(concept.alpha.shape)} for concept in dictionary],
-        "values_sha256": checksum(tensors),
     }
-    folder = Path(folder)
-    write_together(
-        {
-            folder / "dictionary.safetensors": tensor_bytes(DICTIONARY, {}, tensors),
-            folder / "dictionary.json": json_bytes(sealed(DICTIONARY, content)),
-            folder / "lineage.json": _lineage_bytes(dictionary.lineage),
-        }
+    return tensors, content
+
+
+def dictionary_of(tensors: Tensors, content: Mapping[str, Any], lineage: Lineage) -> Dictionary:
+    """The dictionary that `dictionary_parts` took apart."""
+    return Dictionary(
+        concepts=tuple(_concept(entry, tensors) for entry in content["concepts"]),
+        hues=tensors.get("hues"),
+        background=Background(content["background"], tensors.get("background")),
+        formation=content["formation"],
+        sharpness=content["sharpness"],
+        next_id=content["next_id"],
+        lineage=lineage,
     )
 
 
@@ -259,15 +278,7 @@ def load_dictionary(folder: str | Path) -> Dictionary:
         raise FormatError(f"{values}: not from the same save as dictionary.json beside it; restore both from one copy")
     lineage = folder / "lineage.json"
     with fitting(path):
-        return Dictionary(
-            concepts=tuple(_concept(entry, tensors) for entry in content["concepts"]),
-            hues=tensors.get("hues"),
-            background=Background(content["background"], tensors.get("background")),
-            formation=content["formation"],
-            sharpness=content["sharpness"],
-            next_id=content["next_id"],
-            lineage=read_lineage(lineage) if lineage.exists() else Lineage(),
-        )
+        return dictionary_of(tensors, content, read_lineage(lineage) if lineage.exists() else Lineage())
 
 
 def _concept(entry: Mapping[str, Any], tensors: Tensors) -> Concept:

@@ -29,6 +29,10 @@ class Colour(ABC):
         """The hue index of each choice; -1 where colours are not from a set."""
         return torch.full_like(choice, -1)
 
+    def renewed(self, hue: Tensor, colour: Tensor) -> Tensor:
+        """The colours (..., channels) of earlier elements as they are by now; `hue` (...) is the index each had."""
+        return colour
+
 
 class Fixed(Colour):
     """Concepts show their own colours."""
@@ -85,6 +89,10 @@ class HueSet(Colour):
     def hues(self, choice: Tensor) -> Tensor:
         """The choice is the hue."""
         return choice
+
+    def renewed(self, hue: Tensor, colour: Tensor) -> Tensor:
+        """Looked up again."""
+        return torch.where((hue >= 0).unsqueeze(-1), self.table[hue.clamp(0, len(self.table) - 1)], colour)
 
 
 class Free(Colour):

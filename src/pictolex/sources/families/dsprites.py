@@ -162,13 +162,17 @@ class MultiDSprites:
         behind: dict[str, NDArray[np.generic]] = {"background_rgb": self.backgrounds} if chosen else {"background_grey": GREYS}
         return {**named, "color_rgb": self.colours, **behind}
 
+    @property
+    def _largest(self) -> float:
+        return 0.5 + 0.1 * (_ADVERSARIAL_SCALE if self.variant == "adv" else SCALES - 1)
+
     def dictionary(self) -> Dictionary:
-        """White shapes at scale 1.0; in colour, hues on a plain background found with each image."""
+        """White shapes at the largest scale there is; in colour, hues on a plain background found with each image."""
         from pictolex.model import Background, Concept, Dictionary
 
         concepts = []
         for k, name in enumerate(self.shapes):
-            alpha = shape_patch(name, self._zoom)
+            alpha = shape_patch(name, self._zoom * self._largest)
             concepts.append(Concept(k, np.ones((*alpha.shape, 1), np.float32), alpha, name))
         if self.variant != "color":
             return Dictionary(tuple(concepts))
