@@ -57,7 +57,9 @@ def seconds(text: str) -> float:
         value = float(found[1]) * UNITS[found[2]] if found else math.nan
     except (KeyError, ValueError):
         value = math.nan
-    if not value > 0:
+    if value == 0:
+        raise InputError(f"--budget {text}: that leaves no time; write 90s, 5m or 1.5h, or leave it out")
+    if not math.isfinite(value):
         raise InputError(f"--budget {text!r} is not a duration; write 90s, 5m or 1.5h")
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +23,14 @@ from pictolex.sources import Source
 CHECKPOINT = Format("pictolex checkpoint")
 KEEP = 2
 """Checkpoints that stay: the newest, and one before it in case that is damaged."""
-FREE_TO_CHANGE = frozenset({"device", "workers"})
-"""Settings that a resumed run may have otherwise; the number of epochs too."""
+FREE_TO_CHANGE = frozenset({"device", "workers", "learning.epochs"})
+"""Settings that a resumed run may have otherwise."""
 LOOKED_AT = 16
 """Images whose pixels tell whether the data are the same."""
+
+
+class DamagedCheckpointWarning(UserWarning):
+    """The newest checkpoint could not be read; learning goes on from the one before."""
 
 
 @dataclass
@@ -98,27 +103,25 @@ class Checkpoints:
             old.unlink(missing_ok=True)
 
     def newest(self, settings: Settings) -> Position | None:
-        """Where learning was when it last was kept; None where nothing was. One that is damaged is passed over."""
+        """Where learning was when it last was kept; None where nothing was. One that is damaged is passed over, with a warning."""
+        damaged: list[FormatError] = []
         for path in reversed(self._all()):
             try:
                 content, tensors = read_tensors(path, CHECKPOINT)
-            except FormatError:
+            except FormatError as error:
+                damaged.append(error)
                 continue
             if content["settings"] != _digest(settings):
-                raise SettingError(
-                    f"{path.parent.parent}: the run was made with other settings; resume it with its own (leave the options out), "
-                    "or learn into another folder"
-                )
+                raise _other_settings(path.parent.parent)
             if content["source"] != self.source:
                 raise InputError(f"{path.parent.parent}: the run learned from other images; resume it with the same source")
+            if damaged:
+                warnings.warn(f"{damaged[0]}; going on from the checkpoint before it", DamagedCheckpointWarning, stacklevel=2)
             with fitting(path):
                 return _position(content, tensors)
+        if damaged:
+            raise FormatError(f"{damaged[0]}; the run has no other checkpoint: learn again, with overwrite (--overwrite)")
         return None
-
-    def clear(self) -> None:
-        """Learning is done: nothing is left to go on with but its result and the last state, for more epochs."""
-        for old in self._all()[:-1]:
-            old.unlink(missing_ok=True)
 
     def _all(self) -> list[Path]:
         return [] if self.folder is None else sorted(self.folder.glob("??????-??????.safetensors"))
@@ -136,11 +139,30 @@ def _position(content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -
     return position
 
 
+def require_same(settings: Settings, run: Settings, folder: Path | None) -> None:
+    """Refuse settings that a run cannot be resumed with, and name what differs."""
+    wanted, own = _decisive(settings), _decisive(run)
+    other = [f"{name} {own.get(name)}, not {wanted.get(name)}" for name in sorted(own | wanted) if own.get(name) != wanted.get(name)]
+    if other:
+        raise _other_settings(folder, f" ({', '.join(other[:3])}{', ...' if len(other) > 3 else ''})")
+
+
+def _other_settings(folder: Path | None, which: str = "") -> SettingError:
+    own = "resume it with its own (leave the options out), or learn into another folder"
+    return SettingError(f"{folder}: the run was made with other settings{which}; {own}")
+
+
+def _decisive(settings: Settings) -> dict[str, Any]:
+    """What decides a run, by dotted name."""
+    values: dict[str, Any] = {}
+    for name, value in settings.model_dump(mode="json").items():
+        values |= {f"{name}.{leaf}": inner for leaf, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return {name: value for name, value in values.items() if name not in FREE_TO_CHANGE}
+
+
 def _digest(settings: Settings) -> str:
     """What decides a run, as a checksum."""
-    values = settings.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
-    values["learning"].pop("epochs")
-    return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()
+    return hashlib.sha256(repr(sorted(_decisive(settings).items())).encode()).hexdigest()
 
 
 def fingerprint(source: Source) -> str:

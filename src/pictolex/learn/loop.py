@@ -21,7 +21,7 @@ from pictolex.learn.finder import Finder
 from pictolex.learn.history import History
 from pictolex.learn.kept import Kept
 from pictolex.learn.progress import Callback, LearningProgress
-from pictolex.learn.run import Run
+from pictolex.learn.run import Run, lineage_counts
 from pictolex.learn.start import first_dictionary
 from pictolex.learn.step import DictionaryStep, create_step
 from pictolex.learn.survey import Survey
@@ -86,6 +86,7 @@ class Learner:
         work = _Work(self, run, Checkpoints(run.folder, mark), step, kept, position, started, budget)
         try:
             if fresh:
+                work.save()
                 work.keep_history()
             work.epochs()
             learned = step.finished()
@@ -182,6 +183,7 @@ class _Work:
                 if number < position.group:
                     continue
                 if self._over(len(batch.index)):
+                    self.save()
                     return
                 self._group(batch)
             self._end_epoch()
@@ -202,7 +204,7 @@ class _Work:
         self.position.add(error, found.problem.image.numel(), float(found.layout.count.sum()), len(batch.index))
         self._tell(self.position.images)
         if time.monotonic() - self.saved > INTERVAL:
-            self.run.save_dictionary(self.step.finished())
+            self.keep_dictionary()
             self.save()
             self.keep_history()
 
@@ -216,7 +218,7 @@ class _Work:
             self.step.restart(evolved.dictionary)
             self.kept.follow(evolved.moves)
         position.dictionary = self.step.dictionary()
-        self.run.save_dictionary(self.step.finished())
+        self.keep_dictionary()
         self.run.log(self._entry())
         self.save()
         self.keep_history()
@@ -225,12 +227,19 @@ class _Work:
         """A checkpoint."""
         self.position.step, self.position.kept = self.step.state(), self.kept.state()
         self.position.seconds = self.seconds
-        self.checkpoints.save(self.position, self.settings)
+        with self.run.spared():
+            self.checkpoints.save(self.position, self.settings)
         self.saved = time.monotonic()
 
     def keep_history(self) -> None:
         """A stage for the history."""
-        self.history.keep(self.position.epoch, self.position.group, self.step.finished(), self.kept)
+        with self.run.spared():
+            self.history.keep(self.position.epoch, self.position.group, self.step.finished(), self.kept)
+
+    def keep_dictionary(self) -> None:
+        """What is learned so far, to be looked at."""
+        with self.run.spared():
+            self.run.save_dictionary(self.step.finished())
 
     def last_pass(self, dictionary: Dictionary) -> Collection:
         """The elements of all images, with the finished dictionary."""
@@ -287,4 +296,5 @@ class _Work:
             "error": position.mean_error,
             "elements": position.mean_elements,
             "concepts": len(position.dictionary),
+            **lineage_counts(position.dictionary.lineage),
         }

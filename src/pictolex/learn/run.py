@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +20,8 @@ from pydantic import ValidationError
 
 from pictolex.errors import FormatError, InputError, OutputError
 from pictolex.model import Collection, Decomposition, Dictionary, Lineage
-from pictolex.model.files import atomic
+from pictolex.model.files import DICTIONARY as DICTIONARY_FORMAT
+from pictolex.model.files import atomic, opened
 from pictolex.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,6 +31,13 @@ FORMAT = "pictolex-run"
 VERSION = 1
 SETTINGS, DICTIONARY, LOG = "settings.toml", "dictionary.json", "log.jsonl"
 ELEMENTS = ("elements.parquet", "elements.safetensors")
+CHECKPOINTS, HISTORY = "checkpoints", "history"
+CHANGES = ("born", "split", "merged", "removed")
+"""What may happen to a concept, as a lineage tells it."""
+
+
+class UnwrittenWarning(UserWarning):
+    """Something that learning can do without could not be written."""
 
 
 class Run:
@@ -40,6 +52,8 @@ class Run:
         self._dictionary: Dictionary | None = None
         self._elements: Collection | None = None
         self._log: list[dict[str, Any]] = []
+        self.unwritten = 0
+        """Writes that failed and that learning could do without."""
 
     @classmethod
     def create(cls, folder: str | os.PathLike[str] | None, settings: Settings) -> Run:
@@ -52,10 +66,9 @@ class Run:
         except OSError as error:
             raise OutputError(f"{path}: the run's folder cannot be made ({_reason(error)}); choose another one") from None
         if (path / SETTINGS).exists():
-            raise OutputError(f"{path} already holds a run; choose another folder, or remove that one first")
+            raise taken(path)
         run = cls(path, settings)
-        with atomic(path / SETTINGS) as file:
-            file.write(settings_to_toml(settings).encode())
+        run._write_settings()
         return run
 
     @classmethod
@@ -109,11 +122,50 @@ class Run:
         path = self._folder / LOG
         if not path.exists():
             return ()
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # The last line of a process that was killed may be without its end.
+        whole, _, _ = path.read_bytes().rpartition(b"\n")
         try:
-            return tuple(json.loads(line) for line in lines if line.strip())
-        except json.JSONDecodeError:
+            return tuple(json.loads(line) for line in whole.splitlines() if line.strip())
+        except ValueError:
             raise FormatError(f"{path}: a line is not JSON; remove the damaged line") from None
+
+    def complete(self, epochs: int) -> bool:
+        """Whether so many epochs are done and the elements of all images are kept."""
+        if self._folder is None:
+            return self._elements is not None
+        names = [path.name for path in (self._folder / CHECKPOINTS).glob("??????-000000.safetensors")]
+        return any((self._folder / name).exists() for name in ELEMENTS) and max(names, default="") >= f"{epochs:06d}"
+
+    def reopen(self, settings: Settings) -> None:
+        """Go on learning: with these settings from now on, without elements that are going to be found anew."""
+        self._settings, self._elements = settings, None
+        if self._folder is None:
+            return
+        self._write_settings()
+        left_behind = [path for name in (".", CHECKPOINTS, HISTORY) for path in (self._folder / name).glob(".*.tmp")]
+        for path in (*left_behind, *(self._folder / name for name in ELEMENTS)):
+            path.unlink(missing_ok=True)
+
+    def check_version(self) -> None:
+        """Refuse a run whose dictionary is of a format that this Pictolex does not know."""
+        path = None if self._folder is None else self._folder / DICTIONARY
+        if path is None or not path.exists():
+            return
+        try:
+            document = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return  # damaged: it is going to be written anew
+        opened(document, DICTIONARY_FORMAT, path)
+
+    @contextmanager
+    def spared(self) -> Iterator[None]:
+        """For writing what learning can do without: that it failed is told the first time, and counted."""
+        try:
+            yield
+        except OutputError as error:
+            self.unwritten += 1
+            if self.unwritten == 1:
+                warnings.warn(f"{error}; learning goes on, and tries again later", UnwrittenWarning, stacklevel=3)
 
     def save_dictionary(self, dictionary: Dictionary) -> None:
         """Keep the dictionary and its lineage."""
@@ -135,13 +187,8 @@ class Run:
         if self._folder is None:
             self._log.append(dict(entry))
             return
-        path = self._folder / LOG
-        try:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(dict(entry), default=float) + "\n")
-                file.flush()
-        except OSError as error:
-            raise OutputError(f"{path}: could not be written ({_reason(error)})") from None
+        with self.spared():
+            _append(self._folder / LOG, json.dumps(dict(entry), default=float).encode() + b"\n")
 
     def decompose(self, images: Any, *, progress: Callable[[Progress], None] | None = None) -> Collection:
         """The elements of other images, found with this run's dictionary and settings."""
@@ -155,6 +202,11 @@ class Run:
         from pictolex.decompose import Renderer
 
         return Renderer(self.dictionary, self.settings).render(decomposition)
+
+    def _write_settings(self) -> None:
+        if self._folder is not None:
+            with atomic(self._folder / SETTINGS) as file:
+                file.write(settings_to_toml(self._settings).encode())
 
     @property
     def _title(self) -> str:
@@ -193,18 +245,29 @@ def is_run(folder: str | os.PathLike[str]) -> bool:
     return (Path(folder) / SETTINGS).is_file()
 
 
+def taken(folder: str | os.PathLike[str]) -> OutputError:
+    """The error for a folder that a new run was to be made in."""
+    return OutputError(f"{folder} already holds a run; go on with it (--resume), replace it (--overwrite), or choose another folder")
+
+
 def remove_run(folder: str | os.PathLike[str]) -> None:
     """Remove a run, and nothing else that is in its folder."""
     path = Path(folder)
     read_settings(path / SETTINGS)
     try:
-        for name in ("history", "checkpoints", "pictures"):
+        for name in (HISTORY, CHECKPOINTS, "pictures"):
             shutil.rmtree(path / name, ignore_errors=True)
         # The settings go last: until then the folder is known as a run.
         for name in (*ELEMENTS, DICTIONARY, "dictionary.safetensors", "lineage.json", LOG, "report.html", SETTINGS):
             (path / name).unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: the run could not be removed ({_reason(error)})") from None
+
+
+def lineage_counts(lineage: Lineage) -> dict[str, int]:
+    """How often what happened to the concepts."""
+    counts = Counter(event.kind for event in lineage)
+    return {**dict.fromkeys(CHANGES, 0), **counts}
 
 
 def settings_to_toml(settings: Settings) -> str:
@@ -226,13 +289,29 @@ def read_settings(path: Path) -> Settings:
     if found != FORMAT:
         raise FormatError(f"{path}: not the settings of a run (format {found!r}, expected {FORMAT!r})")
     if version != VERSION:
-        raise FormatError(f"{path}: version {version!r} of the format is not known, only {VERSION}; use the pictolex that wrote it")
+        newer = isinstance(version, int) and version > VERSION
+        fix = "a newer pictolex wrote it: use that one" if newer else "use the pictolex that wrote it"
+        raise FormatError(f"{path}: version {version!r} of the format is not known, only {VERSION}; {fix}")
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise FormatError(f"{path}: the setting {place} is wrong ({first['msg']}); mend it there") from None
+
+
+def _append(path: Path, line: bytes) -> None:
+    """One more line at the end of a file, whole or not at all; what a killed process left of a line goes."""
+    try:
+        with path.open("ab", buffering=0) as file:
+            end = path.read_bytes().rfind(b"\n") + 1
+            if file.tell() > end:
+                file.truncate(end)
+            if file.write(line) < len(line):
+                file.truncate(end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {_reason(error)}") from None
 
 
 def _has_pyarrow() -> bool:
