@@ -82,7 +82,8 @@ class Learner:
             kept.resume(position.kept)
         if run is None:
             run = Run.create(out, self.settings)
-        run.log({"event": "machine", "device": str(self.device), **asdict(calibrated(str(self.device)))})
+        with one_thread():  # as searches run: on a busy machine two threads are measured slower than they are, now this way, now that
+            run.log({"event": "machine", "device": str(self.device), **asdict(calibrated(str(self.device)))})
         work = _Work(self, run, Checkpoints(run.folder, mark), step, kept, position, started, budget)
         try:
             if fresh:
