@@ -51,6 +51,7 @@ def painted(height: int, width: int, *blocks: tuple[int, int, int, int, tuple[fl
     return image
 
 
+@settings(deadline=None)
 @given(hnp.arrays(np.bool_, hnp.array_shapes(min_dims=2, max_dims=2, max_side=14)), st.booleans())
 def test_labels_part_a_mask_as_scipy_does(mask: np.ndarray, corners: bool) -> None:
     assert_same_partition(labelled(mask, corners), ndimage.label(mask, BLOCK if corners else CROSS)[0])
@@ -105,7 +106,7 @@ def test_a_long_snake_is_one_piece_and_is_found_in_few_sweeps(draw: object, corn
     assert_same_partition(labelled(parted, corners), ndimage.label(parted, BLOCK if corners else CROSS)[0])
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(hnp.arrays(np.bool_, (18, 23), elements=st.booleans()), st.floats(0.2, 1))
 def test_pieces_are_scipys_components_that_are_large_enough(mask: np.ndarray, grey: float) -> None:
     pieces = cut_plain(mask * np.float32(grey))

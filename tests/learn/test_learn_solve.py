@@ -329,7 +329,7 @@ def test_values_stay_between_0_and_1_whatever_the_images() -> None:
         assert 0 <= concept.alpha.min() <= concept.alpha.max() <= 1 and 0 <= concept.shape.min() <= concept.shape.max() <= 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000))
 def test_pulling_is_the_adjoint_of_placing(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
@@ -237,6 +237,7 @@ def test_patches_are_no_larger_than_asked_for() -> None:
     assert all(max(concept.alpha.shape) <= 9 for concept in start(planted(18), learning={"concept_size": 9}))
 
 
+@settings(deadline=None)
 @given(st.integers(4, 14), st.integers(4, 14), st.integers(3, 30), st.data())
 def test_framing_keeps_what_is_shown_where_it_was(height: int, width: int, most: int, data: st.DataObject) -> None:
     """The middle of the new patch lies (x, y) from the old one's, in whole pixels: nothing is resampled."""
