@@ -200,7 +200,6 @@ def test_elements_of_a_concept_that_went_are_gone_and_their_images_stale() -> No
         assert elements(back, i) == [e for e in elements(layout, i) if e[0] != 1]
 
 
-@pytest.mark.xfail(reason="follow goes through the moves in turn: what a merger has handed on is moved a second time", strict=True)
 def test_moves_of_one_evolution_happen_at_once() -> None:
     """As an evolution gives them: 5 is merged into 8, whose own patch is cut anew; both have one element."""
     kept = Kept(2, 1, 1)
