@@ -96,8 +96,8 @@ def lumps(rng: np.random.Generator, height: int, width: int) -> np.ndarray:
     picture = np.zeros((height, width))
     for _ in range(4):
         u, v = rng.uniform(-4, 4, 2)
-        picture += rng.uniform(0.3, 0.6) * np.exp(-((x - u) ** 2 + (y - v) ** 2) / 12)
-    return picture.clip(0, 1)
+        picture += rng.uniform(0.3, 0.6) * np.exp(-((x - u) ** 2 + (y - v) ** 2) / 20)
+    return picture / picture.max()
 
 
 def seen_by(patch: np.ndarray, move: Move, height: int, width: int) -> np.ndarray:
@@ -130,15 +130,15 @@ def with_elements(rng: np.random.Generator, count: int, id: int, scales: tuple[f
 @given(st.integers(0, 10_000), st.floats(-3, 3), st.floats(-3, 3), st.floats(-3.2, 3.2), st.floats(-0.25, 0.25))
 def test_elements_that_follow_show_what_they_showed_mirrored_ones_too(seed: int, x: float, y: float, turn: float, grow: float) -> None:
     rng = np.random.default_rng(seed)
-    old, move = lumps(rng, 25, 23), Move(8, x, y, turn, grow)
-    new = seen_by(old, move, 41, 43)
+    old, move = lumps(rng, 33, 31), Move(8, x, y, turn, grow)
+    new = seen_by(old, move, 51, 53)
     kept = with_elements(rng, 6, 5)
     before = shown(kept, (5,), old)
     kept.follow({5: move})
     assert set(kept.concept.flatten().tolist()) == {8}
     after = shown(kept, (8,), new)
     # Twice between pixels: smoother by a little.
-    assert np.abs(after - before).max() < 0.09
+    assert np.abs(after - before).max() < 0.08
 
 
 @pytest.mark.parametrize("mirror", [0, 1])
