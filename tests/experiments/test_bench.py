@@ -17,7 +17,7 @@ from pictolex.experiments.bench_base import DATA, Order, data_file, missing, tim
 from pictolex.experiments.bench_contexts import among_true, behind_found, searcher
 from pictolex.experiments.bench_quality import search_failures, true_layout
 from pictolex.experiments.bench_search import Plain
-from pictolex.experiments.bench_settings import case
+from pictolex.experiments.bench_settings import case, full_size
 from pictolex.experiments.bench_timing import milliseconds, one_thread
 from pictolex.presets import load_preset
 from pictolex.settings import Settings
@@ -127,7 +127,7 @@ def test_agreement_is_within_one_percent() -> None:
 
 def test_the_truth_of_dsprites_is_where_the_recipe_draws() -> None:
     source = SyntheticSource("dsprites-bin", 4, seed=1)
-    settings = load_preset("dsprites-bin")
+    settings = full_size(load_preset("dsprites-bin"))
     stage = Stage(true_dictionary("dsprites-bin"), settings, 1)
     for i in range(len(source)):
         scene = source.scene(i)
@@ -141,7 +141,7 @@ def test_a_search_that_finds_nothing_fails() -> None:
     source = SyntheticSource("dsprites-bin", 2, seed=3)
     truth = open_truth(source)
     assert truth is not None
-    engine = Engine(true_dictionary("dsprites-bin"), load_preset("dsprites-bin").model_copy(update={"device": "cpu"}))
+    engine = Engine(true_dictionary("dsprites-bin"), full_size(load_preset("dsprites-bin")).model_copy(update={"device": "cpu"}))
     blind = Engine(true_dictionary("dsprites-bin"), Settings(price=1e9, device="cpu"))
     assert search_failures(engine, source, truth, blind.run(source)) == 1.0
 

@@ -161,7 +161,7 @@ def test_shapes_turned_and_scaled_are_few_kinds_that_turn_and_scale() -> None:
     chosen, start = looked_at(turned(60))
     place = chosen.settings.placement
     assert place.rotations > 4 and place.continuous
-    assert 0.42 < min(place.scales) < 0.62 and max(place.scales) == 1.0 and list(place.scales) == sorted(place.scales)
+    assert 0.42 < min(place.scales) / max(place.scales) < 0.62 and list(place.scales) == sorted(place.scales)
     assert len(start) == 2 and chosen.settings.learning.concepts >= 2
 
 
@@ -173,7 +173,7 @@ def test_shapes_at_quarter_turns_are_not_turned_freely() -> None:
     ]
     chosen = chosen_settings(Survey.of(open_source(np.stack(images)), 0))
     assert chosen.settings.placement.rotations in (1, 4)
-    assert chosen.settings.placement.scales == (1.0,)
+    assert len(chosen.settings.placement.scales) == 1
 
 
 TWINS = {

@@ -508,7 +508,6 @@ def test_patches_are_shown_upright_and_cut_to_what_they_show_and_elements_follow
     assert error_of(scene, done.dictionary, kept) < before + 0.02 * np.square(images).sum()
 
 
-@pytest.mark.xfail(reason="the census leaves out images larger than a tile: whatever their concepts save counts as nothing", strict=True)
 def test_concepts_of_large_images_stay() -> None:
     images = lettered((ring, cup), 16)
     init = Dictionary((alone(ring, 5), alone(cup, 6)))

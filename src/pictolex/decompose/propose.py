@@ -9,10 +9,11 @@ from torch import Tensor
 
 from pictolex.decompose.layout import Layout
 from pictolex.decompose.polish import Polisher
+from pictolex.decompose.rounds import GreedyRounds
 from pictolex.decompose.select import Selector, Sets
 from pictolex.decompose.stage import Problem, Stage
 from pictolex.search import Hits, Query
-from pictolex.settings import Propose
+from pictolex.settings import Propose, Rounds
 
 EARLY = 2
 """Polish steps that every finalist gets; the best quarter gets the rest."""
@@ -33,6 +34,7 @@ class ProposeSelectPolish:
         self.price = stage.settings.price
         self.selector = Selector(stage, setting.beam, setting.finalists)
         self.polisher = Polisher(stage)
+        self.sweep = GreedyRounds(stage, Rounds(rounds=1, shuffle=False))
 
     def solve(self, problem: Problem, start: Layout | None = None) -> Layout:
         """The elements of a batch of images."""
@@ -57,6 +59,9 @@ class ProposeSelectPolish:
             if not bool(going.any()):
                 break
             active, pool = active[going], pool.take(going)
+        if not stage.free:
+            # On the grid, one element at a time is searched exactly: what the pooled estimates of select missed.
+            best = self.sweep.solve(problem, best)
         best, _ = self.polisher.polish(problem, best, self.setting.polish_steps)
         return best.compact()
 

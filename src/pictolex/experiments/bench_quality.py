@@ -16,6 +16,7 @@ from pictolex.api import Learned
 from pictolex.decompose import Engine, Layout, Problem, Progress
 from pictolex.decompose.polish import Polisher
 from pictolex.experiments.bench_base import Order, Row, data_file, missing
+from pictolex.experiments.bench_settings import full_size
 from pictolex.experiments.bench_timing import one_thread
 from pictolex.experiments.evaluation import measure as evaluate
 from pictolex.metrics import search_failure_rate
@@ -67,7 +68,7 @@ def measure(order: Order) -> Iterator[Row]:
 def _measure_set(order: Order, one: Set, spec: str) -> Iterator[Row]:
     count, device = order.count(LAST), order.fastest
     images, truth = open_source(spec, count=count), open_truth(spec, count=count)
-    settings = load_preset(one.name).model_copy(update={"device": device})
+    settings = full_size(load_preset(one.name)).model_copy(update={"device": device})
     known = Learned(true_dictionary(one.name), settings, None)
     order.say(f"quality: {one.name}, {len(images)} images on {device}")
     engine, start = Engine(known.dictionary, settings), time.perf_counter()

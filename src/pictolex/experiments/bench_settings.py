@@ -131,6 +131,13 @@ def _mnist(count: int) -> Case | None:
     return Case("M", Dictionary(tuple(concepts)), _rounds(Placement(), 4), _shares(digits[:count, None]), None)
 
 
+def full_size(settings: Settings) -> Settings:
+    """Settings for the true dictionaries, whose patches are as large as the largest elements."""
+    place = settings.placement
+    scales = tuple(scale / max(place.scales) for scale in place.scales)
+    return settings.model_copy(update={"placement": place.model_copy(update={"scales": scales})})
+
+
 _CASES: dict[str, Callable[[int], Case | None]] = {"T": _tetrominoes, "D": _dsprites, "M": _mnist}
 
 

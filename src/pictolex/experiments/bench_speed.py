@@ -10,7 +10,7 @@ import torch
 from pictolex.decompose import Problem, Stage
 from pictolex.decompose.strategy import create
 from pictolex.experiments.bench_base import Order, Row, times_faster
-from pictolex.experiments.bench_settings import NAMES, case, lacking
+from pictolex.experiments.bench_settings import NAMES, case, full_size, lacking
 from pictolex.experiments.bench_timing import milliseconds, one_thread
 from pictolex.presets import load_preset
 from pictolex.settings import Search, Settings
@@ -71,7 +71,7 @@ def _propose(order: Order, device: str) -> Row:
     found = case("D", count)
     if found is None:
         raise RuntimeError("the setting D is generated and always there")
-    settings: Settings = load_preset(FREE_SCALE)
+    settings: Settings = full_size(load_preset(FREE_SCALE))
     stage = Stage(true_dictionary(FREE_SCALE), settings, found.images.shape[1], device=device)
     value = _time(stage, found.problem(device), device)
     bounds = BOUNDS[kind]["propose"]

@@ -33,11 +33,11 @@ class Alpha(Formation):
         squashed = ((alpha - 0.5) * self.sharpness + 0.5).clamp(0, 1)
         return torch.cat([sampled[..., :-1, :, :] / alpha.clamp_min(1e-6) * squashed, squashed], dim=-3)
 
-    def settle(self, patches: Tensor) -> Tensor:
+    def settle(self, patches: Tensor, pixel: float) -> Tensor:
         """Where edges are sharp: alpha as the coverage of pixels by what averages and resampling have blurred."""
         if self.sharpness == 1.0:
             return patches
-        return torch.cat([patches[..., :-1, :, :], sharpened(patches[..., -1:, :, :])], dim=-3)
+        return torch.cat([patches[..., :-1, :, :], sharpened(patches[..., -1:, :, :], pixel)], dim=-3)
 
     def empty(self, background: Tensor) -> Context:
         """All light passes; the background is what would be hidden."""
@@ -116,16 +116,19 @@ FINE = 8
 """Points a side of a pixel that are looked at."""
 
 
-def sharpened(alpha: Tensor) -> Tensor:
-    """Coverage from blurred coverage (..., height, width): the mean of two estimates that err to opposite sides."""
-    return (_by_distance(alpha) + _by_level(alpha)) / 2
+def sharpened(alpha: Tensor, pixel: float = 1.0) -> Tensor:
+    """Coverage of squares of side `pixel` from blurred coverage (..., height, width).
+
+    The mean of two estimates that err to opposite sides.
+    """
+    return (_by_distance(alpha, pixel) + _by_level(alpha, pixel)) / 2
 
 
-def _by_distance(alpha: Tensor) -> Tensor:
+def _by_distance(alpha: Tensor, pixel: float) -> Tensor:
     """Coverage by how far the edge is; corners come out a little round.
 
     Across an edge blurred by a Gaussian of whatever width s, `alpha = Phi(d / s)` and its slope is `phi(d / s) / s`; so the
-    distance to the edge is `d = z phi(z) / slope` with `z` the quantile of alpha, and a pixel is covered `d + 1 / 2`.
+    distance to the edge is `d = z phi(z) / slope` with `z` the quantile of alpha, and a square is covered `d / pixel + 1 / 2`.
     The slope is a central difference, which blurs by a variance of 1/3 more; alpha is blurred as much.
     """
     flat = alpha.reshape(-1, 1, *alpha.shape[-2:])
@@ -139,13 +142,17 @@ def _by_distance(alpha: Tensor) -> Tensor:
     steep = torch.hypot(filtered(smooth, slope), filtered(slope, smooth))
     z = torch.special.ndtri(filtered(smooth, smooth).clamp(1e-6, 1 - 1e-6))
     away = z * torch.exp(-0.5 * z * z) / math.sqrt(2 * math.pi) / steep.clamp_min(EDGE)
-    away = torch.where(z.abs() > FAR, z.sign(), away)
-    return (away + 0.5).clamp(0, 1).reshape(alpha.shape)
+    away = torch.where(z.abs() > FAR, z.sign() * pixel, away)
+    return (away / pixel + 0.5).clamp(0, 1).reshape(alpha.shape)
 
 
-def _by_level(alpha: Tensor) -> Tensor:
-    """Coverage by the share of points in a pixel where alpha, between pixels linear, is above one half; corners come out full."""
+def _by_level(alpha: Tensor, pixel: float) -> Tensor:
+    """Coverage by the share of points in a square where alpha, between pixels linear, is above one half; corners come out full."""
     flat = alpha.reshape(-1, 1, *alpha.shape[-2:])
-    wide = functional.pad(flat, (1, 1, 1, 1), mode="replicate")
-    fine = functional.interpolate(wide, scale_factor=FINE, mode="bilinear", align_corners=False)[..., FINE:-FINE, FINE:-FINE]
-    return functional.avg_pool2d((fine > 0.5).to(alpha.dtype), FINE).reshape(alpha.shape)
+    more = max(0, round(FINE * (pixel - 1) / 2))
+    border = 1 + -(-more // FINE)
+    wide = functional.pad(flat, (border, border, border, border), mode="replicate")
+    fine = functional.interpolate(wide, scale_factor=FINE, mode="bilinear", align_corners=False)
+    cut = border * FINE - more
+    inner = fine[..., cut:-cut, cut:-cut] > 0.5
+    return functional.avg_pool2d(inner.to(alpha.dtype), FINE + 2 * more, FINE).reshape(alpha.shape)

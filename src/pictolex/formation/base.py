@@ -108,8 +108,11 @@ class Formation(ABC):
         """The sheet of a resampled concept; the place for what resampling must not do to it."""
         return sampled
 
-    def settle(self, patches: Tensor) -> Tensor:
-        """Learned patches (..., channels + 1, height, width; straight shape, then alpha) as this formation wants them kept."""
+    def settle(self, patches: Tensor, pixel: float) -> Tensor:
+        """Learned patches (..., channels + 1, height, width; straight shape, then alpha) as this formation wants them kept.
+
+        `pixel`: the side of an image's pixel on them, where they are largest.
+        """
         return patches
 
     @abstractmethod

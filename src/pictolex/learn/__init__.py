@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pictolex.errors import InputError, OutputError
 from pictolex.learn.progress import Callback, LearningProgress
-from pictolex.learn.run import Run, is_run, taken
+from pictolex.learn.run import Run, UnwrittenWarning, is_run, taken
 from pictolex.settings import Settings
 
 if TYPE_CHECKING:
@@ -82,11 +83,14 @@ def learn(
         return going_on
     left = None if budget is None else max(1e-3, budget - (time.monotonic() - started))
     try:
-        return learner.learn(out, left, resume=resume)
+        run = learner.learn(out, left, resume=resume)
     except OutputError as error:
         if out is None or not is_run(out):
             raise
         raise OutputError(f"{error}; then go on from the run's last checkpoint (--resume)") from error
+    if run.unwritten:
+        warnings.warn(f"{run.folder}: {run.unwritten} writes failed while learning; its result is whole", UnwrittenWarning, stacklevel=2)
+    return run
 
 
 def check(out: str | os.PathLike[str] | None, budget: float | None, resume: bool, init: bool, freeze: bool) -> None:

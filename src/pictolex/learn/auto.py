@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from pictolex.learn.start import frequent_colours, kind_patch
 from pictolex.learn.survey import Look, Survey
+from pictolex.learn.windows import recurring_windows
 from pictolex.settings import Settings
 
 AUTO = "auto"
@@ -18,8 +20,20 @@ FLAT = 0.03
 """Colours nearer than this are the same."""
 KIND = 3.0
 """A kind of pieces has to explain so many of its pieces more to be worth being one: the cost of a concept, in elements."""
+FINER = 2.0
+"""Concepts that are turned or scaled are kept so much finer than the images' pixels."""
 FINE = 1.22
 """Ratio of neighbouring scales that are tried."""
+FEW = 24
+"""With so many images, pieces that do not touch can be had from some of them."""
+SIDES = (11, 15, 21, 31, 45)
+"""Sides of windows that are tried."""
+MOST_WINDOWS = 24
+MORE = 1.2
+"""Windows have to be worth so much more than pieces."""
+ROOM = 1.5
+"""More elements than fill what an image shows."""
+EXACT_SHARE = 0.008
 MOST_HUES = 16
 COVERED = 0.95
 """Share of the pieces that hues have to colour."""
@@ -41,20 +55,27 @@ def chosen_settings(survey: Survey) -> Chosen:
     """Settings for images like those of a survey."""
     background, behind_why = _background(survey)
     look, turning = _best_look(survey)
+    side, worth = _best_side(survey)
+    if worth > MORE * max(0.0, _worth(look)):
+        return _windows(survey, side, background, behind_why)
     if not look.kinds:
         return _nothing_recurs(survey, background, behind_why)
     reasons = [behind_why]
     turns = look.turns
     free = turning and turns.free
     low = turns.scales[0] if turning else 1.0
-    placement: dict[str, Any] = {"rotations": 40 if free else 4 if turning and turns.quarter else 1, "scales": _scales(low)}
+    zoom = FINER if turning else 1.0
+    placement: dict[str, Any] = {
+        "rotations": 40 if free else 4 if turning and turns.quarter else 1,
+        "scales": tuple(scale / zoom for scale in _scales(low)),
+    }
     placement["continuous"] = turning or not _on_the_grid(look)
     reasons.append(f"{len(look.kinds)} kinds of pieces recur, {_turned(free, turning and turns.quarter, low)}")
     colour, colour_shapes, why = _colour(survey, look)
     reasons.append(why)
     hard = _hard(look, survey)
     sharpness = 6.0 if turning and hard else 2.0 if turning else 1.0
-    size = max(max(kind_patch(look, kind, 4096).shape[1:]) for kind in look.kinds)
+    size = max(max(kind_patch(look, kind, 4096, zoom).shape[1:]) for kind in look.kinds)
     energy = _energy(survey, look)
     layers = _layers(survey, look)
     reasons.append(f"up to {layers} elements an image; one is worth {energy:.3g} in squared error, and costs {SHARE * energy:.2g}")
@@ -72,13 +93,55 @@ def chosen_settings(survey: Survey) -> Chosen:
         "strategy": strategy if turning else plain,
         "learning": {
             "concepts": max(2 * len(look.kinds), len(look.kinds) + 8),
-            "concept_size": size + 2,
+            "concept_size": int(size + 2 * zoom),
             "colour_shapes": colour_shapes,
-            "epochs": 12 if few else 3,
+            "epochs": 12 if few else 4 if turning else 3,
             "limit": 384,
         },
     }
     return Chosen(Settings.model_validate(values), tuple(reasons))
+
+
+def _best_side(survey: Survey) -> tuple[int, float]:
+    """The side of windows that explain most, and what they are worth; looked for where there are few images to cut pieces from."""
+    if len(survey.images) >= FEW:
+        return 0, 0.0
+    best = (0, 0.0)
+    for side in SIDES:
+        found = recurring_windows(survey, side, MOST_WINDOWS)
+        worth = sum(w.pixels - KIND * float(w.patch[-1].sum()) for w in found)
+        best = max(best, (side, worth), key=lambda one: one[1])
+    return best
+
+
+def _windows(survey: Survey, side: int, background: str, why: str) -> Chosen:
+    """Settings for pictures whose pieces touch."""
+    found = recurring_windows(survey, side, MOST_WINDOWS)
+    plane = survey.planes[0].mean((1, 2))[:, None, None]
+    energy = float(np.median([float(((w.patch[:-1] - plane).square() * w.patch[-1]).sum()) for w in found]))
+    smallest = min(float(w.patch[-1].sum()) for w in found)
+    shown = max(float(((i - p).abs().amax(0) > survey.seen).sum()) for i, p in zip(survey.images, survey.planes, strict=True))
+    layers = math.ceil(ROOM * shown / smallest)
+    values = {
+        "layers": layers,
+        "price": EXACT_SHARE * energy,
+        "seed": survey.seed,
+        "background": {"kind": background},
+        "strategy": {"kind": "propose", "passes": 2, "candidates": 24, "context_candidates": 8},
+        "learning": {
+            "concepts": len(found) + 8,
+            "concept_size": side,
+            "colour_shapes": survey.channels > 1,
+            "epochs": 12 if len(survey.images) < 8 else 3,
+            "limit": 384,
+        },
+    }
+    reasons = (
+        why,
+        f"{len(found)} pictures recur that touch each other, within {side} pixels",
+        f"up to {layers} elements an image; one is worth {energy:.3g} in squared error, and costs {EXACT_SHARE * energy:.2g}",
+    )
+    return Chosen(Settings.model_validate(values), reasons)
 
 
 def _nothing_recurs(survey: Survey, background: str, why: str) -> Chosen:

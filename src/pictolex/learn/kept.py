@@ -76,9 +76,10 @@ class Kept:
         return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
     def follow(self, moves: Mapping[int, Move | None]) -> None:
-        """Elements follow their concepts; those of concepts that went (None) leave their images to be searched again."""
+        """Elements follow their concepts, all at once; those of concepts that went (None) leave their images to be searched again."""
+        before = self.concept.clone()
         for id, move in moves.items():
-            which = self.concept == id
+            which = before == id
             if move is None:
                 self.stale |= which.any(1)
                 self.concept[which] = -1

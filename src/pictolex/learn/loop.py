@@ -103,7 +103,9 @@ class Learner:
 
     def _step(self, dictionary: Dictionary) -> DictionaryStep:
         channels = max(c.shape.shape[-1] for c in dictionary.concepts)
-        return create_step(self.settings.learning, dictionary, self.made(channels), self.device, self.frozen)
+        return create_step(
+            self.settings.learning, dictionary, self.made(channels), self.device, self.frozen, 1 / max(self.settings.placement.scales)
+        )
 
     def _kept(self, dictionary: Dictionary) -> Kept:
         channels = 1

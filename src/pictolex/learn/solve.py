@@ -31,7 +31,7 @@ MEMORY = 0.5
 """Share of the weight of earlier groups that still counts."""
 RIDGE = 0.5
 """Weight, in pixels, of the value a pixel has."""
-SOLID = 0.9
+SOLID = 0.5
 """Shape is learned where alpha is above this; the rest goes on in the same colours."""
 OUTLIERS = 6.0
 """Images with an error above this many times the median of their group say nothing of the dictionary."""
@@ -47,11 +47,39 @@ class _Weights:
     background: Tensor
 
 
+@dataclass(frozen=True)
+class _Scene:
+    """Images as they are rebuilt by now, and what is left over of them."""
+
+    sheets: Tensor
+    straight: Tensor
+    colour: Tensor
+    behind: Tensor
+    layers: Tensor
+    around: Context
+    rebuilt: Tensor
+    left: Tensor
+
+    @property
+    def opaque(self) -> Tensor:
+        """Alphas as they are drawn (batch, slots, 1, h, w)."""
+        return self.sheets[:, :, -1:]
+
+
 class Solver:
     """Moves shapes, alphas, hues and background; keeps what is frozen."""
 
-    def __init__(self, dictionary: Dictionary, formation: Formation, device: torch.device, *, frozen: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        formation: Formation,
+        device: torch.device,
+        *,
+        frozen: frozenset[int] = frozenset(),
+        pixel: float = 1.0,
+    ) -> None:
         self.formation = formation
+        self.pixel = pixel
         self.device = device
         self.frozen = frozen
         self.restart(dictionary)
@@ -83,8 +111,9 @@ class Solver:
         before = self._error(problem, layout)
         kept = (before <= OUTLIERS * before.median() + 1).nonzero()[:, 0]
         problem, layout = problem.take(kept), layout.take(kept)
-        for _ in range(STEPS):
-            weights = self._move(problem, layout)
+        # One after the other: together they would mend the same error twice, and what alpha can explain it does.
+        moves = (self._move_alpha, self._move_shape, self._move_hues, self._move_background)
+        weights = _Weights(*([move(problem, layout) for _ in range(STEPS)][-1] for move in moves))
         past = self.past
         pairs = [(getattr(past, n), getattr(weights, n)) for n in ("alpha", "shape", "hues", "background")]
         self.past = _Weights(*((old + new) * MEMORY for old, new in pairs))
@@ -96,7 +125,7 @@ class Solver:
 
     def finished(self) -> Dictionary:
         """The values as the formation wants them kept."""
-        return self._dictionary(self.formation.settle(torch.cat([self.shape, self.alpha], dim=1)))
+        return self._dictionary(self.formation.settle(torch.cat([self.shape, self.alpha], dim=1), self.pixel))
 
     def _dictionary(self, patches: Tensor) -> Dictionary:
         values = patches.cpu().numpy()
@@ -152,61 +181,77 @@ class Solver:
         rebuilt = self.formation.render(paint(sheets, self._colours(layout)), self._behind(problem))
         return (problem.weight * (problem.image - rebuilt).square()).sum((1, 2, 3))
 
-    def _move(self, problem: Problem, layout: Layout) -> _Weights:
-        """One Jacobi step on everything; the weights it had."""
-        formation = self.formation
-        height, width = problem.image.shape[-2:]
+    def _scene(self, problem: Problem, layout: Layout) -> _Scene:
+        sheets, straight = self._sheets(layout, *problem.image.shape[-2:])
         colour, behind = self._colours(layout), self._behind(problem)
-        sheets, straight = self._sheets(layout, height, width)
         layers = paint(sheets, colour)
-        around = formation.contexts(layers, behind)
+        around = self.formation.contexts(layers, behind)
         first = Context(around.rebuilt[:, 0], around.light[:, 0], around.behind[:, 0])
-        rebuilt = first.rebuilt + formation.effect(first, layers[:, 0])
-        weight = problem.weight.unsqueeze(1)
-        left = weight * (problem.image - rebuilt).unsqueeze(1)
-        channels = self.shape.shape[1]
-        to_alpha = by_alpha(formation, around, straight, colour)
-        # Shape where alpha is full; hues in the shape as it is drawn.
-        opaque = sheets[:, :, -1:]
-        to_shape = by_shape(formation, around, opaque * (opaque > SOLID), colour)
-        to_hue = by_hue(formation, around, sheets[:, :, :-1], colour.shape[-1])
-        maps = [(left * to_alpha).sum(2, keepdim=True), (weight * to_alpha.square()).sum(2, keepdim=True)]
-        maps += [_gathered(left * to_shape, channels), _gathered(weight * to_shape.square(), channels)]
-        stacked = torch.cat(maps, dim=2).flatten(0, 1)
-        centre, shape = self.size.flip(1).float() / 2, (self.shape.shape[-2], self.shape.shape[-1])
-        both = pulled(stacked, layout.concept.flatten(), layout.pose.flatten(0, 1), centre, self.size, shape)
-        match_a, power_a, match_s, power_s = both.split([1, 1, channels, channels], dim=1)
-        self.alpha = _moved(self.alpha, match_a * self.inside, power_a + self.past.alpha)
-        self.shape = _moved(self.shape, match_s * self.inside, power_s + self.past.shape)
-        self.shape = _continued(self.shape, self.alpha, power_s + self.past.shape, self.inside)
-        hues = self._move_hues(layout, (left * to_hue).sum((-2, -1)), (weight * to_hue.square()).sum((-2, -1)))
-        through = formation.render(layers, behind + 1) - rebuilt
-        return _Weights(power_a, power_s, hues, self._move_background(left[:, 0], problem.weight, through))
+        rebuilt = first.rebuilt + self.formation.effect(first, layers[:, 0])
+        return _Scene(sheets, straight, colour, behind, layers, around, rebuilt, problem.weight * (problem.image - rebuilt))
 
-    def _move_hues(self, layout: Layout, match: Tensor, power: Tensor) -> Tensor:
-        """Each hue by the elements that show it; `match`, `power` (batch, slots, channels)."""
+    def _move_alpha(self, problem: Problem, layout: Layout) -> Tensor:
+        """Alphas, in the shapes they have."""
+        scene = self._scene(problem, layout)
+        effect = by_alpha(self.formation, scene.around, scene.straight, scene.colour)
+        match = (scene.left.unsqueeze(1) * effect).sum(2, keepdim=True)
+        power = (problem.weight.unsqueeze(1) * _shared(effect, scene.opaque)).sum(2, keepdim=True)
+        match, power = self._pulled(torch.cat([match, power], dim=2), layout).chunk(2, dim=1)
+        self.alpha = _moved(self.alpha, match * self.inside, power + self.past.alpha)
+        return power
+
+    def _move_shape(self, problem: Problem, layout: Layout) -> Tensor:
+        """Shapes, where alpha lets them be seen."""
+        scene = self._scene(problem, layout)
+        effect = by_shape(self.formation, scene.around, scene.opaque * (scene.opaque > SOLID), scene.colour)
+        channels = self.shape.shape[1]
+        match = _gathered(scene.left.unsqueeze(1) * effect, channels)
+        power = _gathered(problem.weight.unsqueeze(1) * _shared(effect, scene.opaque), channels)
+        match, power = self._pulled(torch.cat([match, power], dim=2), layout).chunk(2, dim=1)
+        weighed = power + self.past.shape
+        self.shape = _continued(_moved(self.shape, match * self.inside, weighed), self.alpha, weighed, self.inside)
+        return power
+
+    def _pulled(self, maps: Tensor, layout: Layout) -> Tensor:
+        centre, shape = self.size.flip(1).float() / 2, (self.shape.shape[-2], self.shape.shape[-1])
+        return pulled(maps.flatten(0, 1), layout.concept.flatten(), layout.pose.flatten(0, 1), centre, self.size, shape)
+
+    def _move_hues(self, problem: Problem, layout: Layout) -> Tensor:
+        """Each hue by the elements that show it."""
         if self.hues is None:
             return self.past.hues
+        scene = self._scene(problem, layout)
+        effect = by_hue(self.formation, scene.around, scene.sheets[:, :, :-1], scene.colour.shape[-1])
+        maps = (scene.left.unsqueeze(1) * effect, problem.weight.unsqueeze(1) * _shared(effect, scene.opaque))
         chosen = (layout.hue >= 0) & layout.used
         index = torch.where(chosen, layout.hue, 0).flatten()
-        total = torch.zeros(2, *self.hues.shape, device=match.device)
-        for k, values in enumerate((match, power)):
-            total[k].index_add_(0, index, (values * chosen.unsqueeze(-1)).flatten(0, 1))
+        total = torch.zeros(2, *self.hues.shape, device=index.device)
+        for k, values in enumerate(maps):
+            total[k].index_add_(0, index, (values.sum((-2, -1)) * chosen.unsqueeze(-1)).flatten(0, 1))
         self.hues = _moved(self.hues, total[0], total[1] + self.past.hues)
         return total[1]
 
-    def _move_background(self, left: Tensor, weight: Tensor, through: Tensor) -> Tensor:
+    def _move_background(self, problem: Problem, layout: Layout) -> Tensor:
         """By what the elements let through; a plain one by all its pixels together."""
         if self.background is None:
             return self.past.background
+        scene = self._scene(problem, layout)
+        through = self.formation.render(scene.layers, scene.behind + 1) - scene.rebuilt
         over = (0,) if self.background.ndim == 3 else (0, 2, 3)
-        match, power = (left * through).sum(over), (weight * through.square()).sum(over)
+        match, power = (scene.left * through).sum(over), (problem.weight * through.square()).sum(over)
         self.background = _moved(self.background, match, power + self.past.background)
         return power
 
 
 def _moved(value: Tensor, match: Tensor, power: Tensor) -> Tensor:
     return (value + match / (power + RIDGE)).clamp(0, 1)
+
+
+def _shared(effect: Tensor, alpha: Tensor) -> Tensor:
+    """`e^2` (batch, slots, channels, h, w), or more where others are seen that change the same: together they must not overshoot."""
+    size = effect.abs()
+    seen = size * (alpha > 0)
+    return size * (size - seen + seen.sum(1, keepdim=True))
 
 
 def _gathered(maps: Tensor, channels: int) -> Tensor:

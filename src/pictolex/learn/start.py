@@ -16,6 +16,7 @@ from pictolex.errors import InputError
 from pictolex.formation import Formation
 from pictolex.learn.likeness import Kind, centre_and_radius, centred, upright_angle
 from pictolex.learn.survey import Look, Survey, stack
+from pictolex.learn.windows import recurring_windows
 from pictolex.model import Background, Concept, Dictionary, Event, Lineage
 from pictolex.settings import Settings
 
@@ -31,6 +32,8 @@ SAME_SIZE = 0.97
 """Sizes that differ by less than this factor are the same, up to pixels."""
 SHOWN = 0.1
 """A patch shows something where alpha is above this."""
+MORE = 1.2
+"""Windows have to explain so much more than pieces."""
 TIGHT = 0.03
 """Members of a kind nearer to its exemplar than this are averaged, where there are enough."""
 
@@ -77,11 +80,21 @@ def to_concept(id: int, patch: Floats, name: str = "") -> Concept:
 def _recurring(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
     """The pieces that recur, most explained first; noise where there are none."""
     luminance = not settings.learning.colour_shapes
-    patches = [kind_patch(found, kind, settings.learning.concept_size) for kind in found.kinds]
+    patches = _common(survey, settings, found)
     if luminance:
         patches = [np.concatenate([p[:-1].max(0, keepdims=True), p[-1:]]) for p in patches]
     patches = [p for p in patches if p[-1].max() > 0.5]
     return patches or _noise(survey, settings, found)
+
+
+def _common(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
+    """Pieces that recur, or windows where these explain more: pictures that touch are no pieces."""
+    place, size = settings.placement, settings.learning.concept_size
+    if not found.one_colour and place.rotations == 1 and len(place.scales) == 1:
+        windows = recurring_windows(survey, size, settings.learning.concepts)
+        if sum(w.pixels for w in windows) > MORE * found.explained:
+            return [framed(w.patch, size)[0].numpy() for w in windows]
+    return [kind_patch(found, kind, size, 1 / max(place.scales)) for kind in found.kinds]
 
 
 def _noise(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
@@ -97,8 +110,11 @@ def _noise(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
 _STARTS: dict[str, Make] = {"pieces": _recurring, "noise": _noise}
 
 
-def kind_patch(found: Look, kind: Kind, most: int) -> Floats:
-    """What a kind looks like: its members turned and scaled onto the largest, averaged; straight shape channels, then alpha."""
+def kind_patch(found: Look, kind: Kind, most: int, zoom: float = 1.0) -> Floats:
+    """What a kind looks like: its members turned and scaled onto the largest (`zoom` times that), averaged.
+
+    Straight shape channels, then alpha.
+    """
     pieces, likeness = found.pieces, found.likeness
     assert likeness is not None
     apart = likeness.distance[kind.exemplar, kind.members]
@@ -109,12 +125,12 @@ def kind_patch(found: Look, kind: Kind, most: int) -> Floats:
     largest = _largest(sorted(radius.values(), reverse=True))
     chosen = [i for i in members if radius[i] >= LARGEST * largest][:ENOUGH] or members[:1]
     stacks = [stack(pieces[i], found.one_colour) for i in chosen]
-    if float(likeness.angle.abs().max()) == 0 and found.turns.scales[0] == 1:
+    if float(likeness.angle.abs().max()) == 0 and found.turns.scales[0] == 1 and zoom == 1:
         side = [max(s.shape[d] for s in stacks) for d in (1, 2)]
         total = torch.stack([centred(s, side[0], side[1]) for s in stacks]).median(0).values
     else:
         angles = [float(likeness.angle[kind.exemplar, i]) for i in chosen]
-        grown = [largest / radius[i] for i in chosen]
+        grown = [zoom * largest / radius[i] for i in chosen]
         turn = upright_angle(_aligned(stacks, angles, grown)) if float(likeness.angle.abs().max()) > 0 else 0.0
         total = _aligned(stacks, [angle + turn for angle in angles], grown)
     alpha = total[-1:]

@@ -44,9 +44,9 @@ class DictionaryStep(Protocol):
 
 
 def create_step(
-    setting: Learning, dictionary: Dictionary, formation: Formation, device: torch.device, frozen: frozenset[int]
+    setting: Learning, dictionary: Dictionary, formation: Formation, device: torch.device, frozen: frozenset[int], pixel: float = 1.0
 ) -> DictionaryStep:
-    """The step that the setting names."""
+    """The step that the setting names. `pixel`: the side of an image's pixel on the patches, where they are largest."""
     if setting.optimizer in OPTIMIZERS:
         return Updater(dictionary, formation, device, setting, frozen=frozen)
-    return Solver(dictionary, formation, device, frozen=frozen)
+    return Solver(dictionary, formation, device, frozen=frozen, pixel=pixel)

@@ -96,7 +96,7 @@ class Survey:
     @cached_property
     def planes(self) -> list[Tensor]:
         """What is behind each image: its most frequent colour, or what the images have in common where most of them agree on that."""
-        plain = [colour[:, None, None].expand_as(image) for colour, image in zip(self.behind, self.images, strict=True)]
+        plain = [colour[:, None, None].expand_as(image).contiguous() for colour, image in zip(self.behind, self.images, strict=True)]
         if len({tuple(i.shape) for i in self.images}) > 1 or len(self.images) < 8:
             return plain
         median = torch.stack(self.images).median(0).values

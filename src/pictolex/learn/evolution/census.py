@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,8 +58,10 @@ def take_census(around: Surroundings, dictionary: Dictionary, kept: Kept) -> Cen
                 seen[id] += float(visible.sum())
     members = {}
     for id in dictionary.ids:
-        mean = gain[id] / weight[id] if weight[id] else 0.0
-        members[id] = Member(uses.get(id, 0), mean * uses.get(id, 0), fit[id] / seen[id] if seen[id] else float("nan"))
+        count = uses.get(id, 0)
+        # What is used but was not looked at (in large images) is not known to save too little.
+        saved = gain[id] / weight[id] * count if weight[id] else math.inf if count else 0.0
+        members[id] = Member(count, saved, fit[id] / seen[id] if seen[id] else float("nan"))
     return Census(members, len(known))
 
 

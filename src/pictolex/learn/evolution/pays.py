@@ -155,7 +155,10 @@ class PaysPolicy:
         likeness = (turnable if place.rotations > 1 or len(place.scales) > 1 else upright)(stacks)
         kinds = recurring(likeness, BIRTHS, 2.0)
         look = Look(pieces, kinds, Turns(place.rotations > 1, False, (min(place.scales), 1.0)), likeness, luminance)
-        patches = [(kind_patch(look, kind, learning.concept_size), [pieces[i].image for i in kind.members.tolist()]) for kind in kinds]
+        zoom = 1 / max(place.scales)
+        patches = [
+            (kind_patch(look, kind, learning.concept_size, zoom), [pieces[i].image for i in kind.members.tolist()]) for kind in kinds
+        ]
         return [(np.concatenate([p[:-1].max(0, keepdims=True), p[-1:]]) if luminance else p, images) for p, images in patches]
 
     def _trial(self, before: Dictionary, after: Dictionary, index: list[int]) -> tuple[float, float]:

@@ -33,7 +33,8 @@ def posed(concept: Concept, kept: Kept, placement: Placement) -> tuple[Concept, 
     angle = (angle + math.pi / 4) % (math.pi / 2) - math.pi / 4
     if not TILT < abs(angle) < FAR:
         angle = 0.0
-    grow = _largest(kept.pose[kept.concept == concept.id][:, 3]) if len(placement.scales) > 1 else 0.0
+    top = math.log(max(placement.scales))
+    grow = _largest(kept.pose[kept.concept == concept.id][:, 3], top) - top if len(placement.scales) > 1 else 0.0
     if abs(grow) < GROWTH:
         grow = 0.0
     move = Move(concept.id, 0.0, 0.0, angle, -grow)
@@ -56,10 +57,10 @@ def posed(concept: Concept, kept: Kept, placement: Placement) -> tuple[Concept, 
     return Concept(concept.id, straight.movedim(0, -1).numpy(), alpha[0].clamp(0, 1).numpy(), concept.name), move
 
 
-def _largest(log_scale: Tensor) -> float:
-    """The mean log scale of the largest elements that are of one size."""
+def _largest(log_scale: Tensor, usual: float) -> float:
+    """The mean log scale of the largest elements that are of one size; what is usual where there are few."""
     if len(log_scale) < FEWEST:
-        return 0.0
+        return usual
     top = float(log_scale.quantile(ALMOST_ALL))
     return float(log_scale[(log_scale - top).abs() < SAME].mean())
 
