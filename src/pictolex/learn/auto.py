@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pictolex.decompose.parallel import one_thread
 from pictolex.learn.start import frequent_colours, kind_patch
 from pictolex.learn.survey import Look, Survey
 from pictolex.learn.windows import recurring_windows
@@ -51,6 +52,7 @@ class Chosen:
     reasons: tuple[str, ...]
 
 
+@one_thread()
 def chosen_settings(survey: Survey) -> Chosen:
     """Settings for images like those of a survey."""
     background, behind_why = _background(survey)

@@ -116,7 +116,7 @@ class Checkpoints:
             if content["source"] != self.source:
                 raise InputError(f"{path.parent.parent}: the run learned from other images; resume it with the same source")
             if damaged:
-                warnings.warn(f"{damaged[0]}; going on from the checkpoint before it", DamagedCheckpointWarning, stacklevel=2)
+                warnings.warn(f"{damaged[0]}; going on from the checkpoint before it", DamagedCheckpointWarning, stacklevel=1)
             with fitting(path):
                 return _position(content, tensors)
         if damaged:

@@ -216,7 +216,8 @@ class _Work:
         position = self.position
         position.epoch += 1
         position.group = 0
-        evolved = self.evolution.evolve(position.epoch, self.step.dictionary(), self.kept)
+        with one_thread():
+            evolved = self.evolution.evolve(position.epoch, self.step.dictionary(), self.kept)
         if evolved.changed:
             self.step.restart(evolved.dictionary)
             self.kept.follow(evolved.moves)

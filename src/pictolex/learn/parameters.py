@@ -27,6 +27,23 @@ def to_free(value: Tensor) -> Tensor:
     return torch.arcsin(value.clamp(CLIP, 1 - CLIP) * 2 - 1) / FREQUENCY
 
 
+def padded(dictionary: Dictionary, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Straight shapes, alphas, and 1 where a patch is (concepts, channels, height, width; padded to one size); sizes (concepts, 2)."""
+    concepts = dictionary.concepts
+    channels = max(c.shape.shape[-1] for c in concepts)
+    height, width = (max(c.alpha.shape[d] for c in concepts) for d in (0, 1))
+    shape = np.zeros((len(concepts), channels, height, width), np.float32)
+    alpha = np.zeros((len(concepts), 1, height, width), np.float32)
+    inside = np.zeros_like(alpha)
+    for j, c in enumerate(concepts):
+        h, w = c.alpha.shape
+        shape[j, :, :h, :w] = np.moveaxis(c.shape, -1, 0)
+        alpha[j, 0, :h, :w] = c.alpha
+        inside[j, 0, :h, :w] = 1
+    on = [torch.from_numpy(values).to(device) for values in (shape, alpha, inside)]
+    return on[0], on[1], on[2], torch.tensor([c.alpha.shape for c in concepts], device=device)
+
+
 @dataclass
 class Parameters:
     """The free numbers of a dictionary, and which pixels of the padded patches belong to it."""
@@ -46,26 +63,15 @@ class Parameters:
     @staticmethod
     def of(dictionary: Dictionary, device: torch.device) -> Parameters:
         """The free numbers that give a dictionary's values."""
-        concepts = dictionary.concepts
-        channels = max(c.shape.shape[-1] for c in concepts)
-        height, width = (max(c.alpha.shape[d] for c in concepts) for d in (0, 1))
-        shape = np.zeros((len(concepts), channels, height, width), np.float32)
-        alpha = np.zeros((len(concepts), 1, height, width), np.float32)
-        inside = np.zeros_like(alpha)
-        for j, c in enumerate(concepts):
-            h, w = c.alpha.shape
-            shape[j, :, :h, :w] = np.moveaxis(c.shape, -1, 0)
-            alpha[j, 0, :h, :w] = c.alpha
-            inside[j, 0, :h, :w] = 1
-        size = torch.tensor([c.alpha.shape for c in concepts], device=device)
+        shape, alpha, inside, size = padded(dictionary, device)
 
         def free(values: NDArray[np.float32] | None) -> Tensor | None:
             return None if values is None else to_free(torch.tensor(values, device=device)).requires_grad_()
 
         return Parameters(
-            to_free(torch.from_numpy(shape).to(device)).requires_grad_(),
-            to_free(torch.from_numpy(alpha).to(device)).requires_grad_(),
-            torch.from_numpy(inside).to(device),
+            to_free(shape).requires_grad_(),
+            to_free(alpha).requires_grad_(),
+            inside,
             size,
             free(dictionary.hues),
             free(dictionary.background.values),

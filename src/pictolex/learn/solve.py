@@ -23,6 +23,7 @@ from torch.nn import functional
 from pictolex.decompose import Layout, Problem
 from pictolex.formation import Context, Formation, Patches, paint, sample
 from pictolex.learn.effects import by_alpha, by_hue, by_shape, pulled
+from pictolex.learn.parameters import padded
 from pictolex.model import Background, Concept, Dictionary
 
 STEPS = 3
@@ -87,19 +88,10 @@ class Solver:
     def restart(self, dictionary: Dictionary) -> None:
         """Go on from another dictionary."""
         self.template = dictionary
-        concepts = dictionary.concepts
-        channels = max(c.shape.shape[-1] for c in concepts)
-        height, width = (max(c.alpha.shape[d] for c in concepts) for d in (0, 1))
-        shape = np.zeros((len(concepts), channels, height, width), np.float32)
-        alpha = np.zeros((len(concepts), 1, height, width), np.float32)
-        inside = np.zeros_like(alpha)
-        for j, c in enumerate(concepts):
-            h, w = c.alpha.shape
-            shape[j, :, :h, :w] = np.moveaxis(c.shape, -1, 0)
-            alpha[j, 0, :h, :w] = c.alpha
-            inside[j, 0, :h, :w] = c.id not in self.frozen
-        self.shape, self.alpha, self.inside = (torch.from_numpy(a).to(self.device) for a in (shape, alpha, inside))
-        self.size = torch.tensor([c.alpha.shape for c in concepts], device=self.device)
+        self.shape, self.alpha, self.inside, self.size = padded(dictionary, self.device)
+        for j, concept in enumerate(dictionary):
+            if concept.id in self.frozen:
+                self.inside[j] = 0
         self.hues = None if dictionary.hues is None else torch.tensor(dictionary.hues, device=self.device)
         values = dictionary.background.values
         self.background = None if values is None else torch.tensor(np.moveaxis(values, -1, 0), device=self.device)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from pictolex.decompose.parallel import one_thread
 from pictolex.errors import InputError
 from pictolex.formation import Formation
 from pictolex.learn.likeness import Kind, centre_and_radius, centred, upright_angle
@@ -41,6 +42,7 @@ Floats = NDArray[np.float32]
 Make = Callable[[Survey, Settings, Look], list[Floats]]
 
 
+@one_thread()
 def first_dictionary(survey: Survey, settings: Settings, formation: Formation) -> Dictionary:
     """Concepts from pieces that recur, or from noise; hues from their colours; the background from the images' most frequent colour."""
     found = look(survey, settings)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pictolex.decompose.background import FreePlain
 from pictolex.decompose.engine import Pictures
+from pictolex.decompose.parallel import one_thread
 from pictolex.errors import InputError
 from pictolex.learn.likeness import Kind, Likeness, Turns, centre_and_radius, needed, recurring, turnable, upright
 from pictolex.learn.pieces import SEEN, Piece, cut, threshold
@@ -58,6 +59,7 @@ class Survey:
     _looks: dict[tuple[bool, bool], Look] = field(default_factory=dict, repr=False)
 
     @staticmethod
+    @one_thread()
     def of(source: Pictures, seed: int, samples: int = SAMPLES) -> Survey:
         """Look at some images of a source, chosen by the seed; those that cannot be read are left out."""
         generator = np.random.default_rng(seed)
