@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from pictolex.api import Learned
 from pictolex.cli.common import open_learned, write_json
+from pictolex.learn.run import lineage_counts
 
 
 def command(
@@ -56,6 +58,8 @@ def describe(learned: Learned) -> dict[str, Any]:
         "strategy": settings.strategy.kind,
         "price": settings.price,
     }
+    if learned.run is not None:
+        facts |= {**_progress(learned.run.history), "lineage": lineage_counts(dictionary.lineage)}
     elements = None if learned.run is None else learned.run.elements
     if elements is not None:
         ids, counts = _usage(elements.columns["concept"])
@@ -65,6 +69,12 @@ def describe(learned: Learned) -> dict[str, Any]:
             "uses": dict(sorted(zip(ids, counts, strict=True), key=lambda pair: -pair[1])),
         }
     return facts
+
+
+def _progress(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Epochs that are done, and seconds that all sessions took together."""
+    last = {name: [entry[name] for entry in history if name in entry][-1:] for name in ("epoch", "seconds")}
+    return {"epochs": last["epoch"][0] if last["epoch"] else 0, "seconds": last["seconds"][0] if last["seconds"] else 0.0}
 
 
 def _usage(concepts: Any) -> tuple[list[int], list[int]]:

@@ -91,6 +91,8 @@ def command(
     if run is None:
         images = open_source(source, seed=_early(changes).seed)
         tell(images.describe(), quiet)
+        if given is not None:
+            tell(f"{len(given)} concepts given: formation and colours are theirs", quiet)
         chosen = _chosen(images, _wish(source, preset, quiet), changes, given, explain, quiet)
         folder = _folder(out, overwrite)
     else:
@@ -176,7 +178,8 @@ def _measured(images: Source, survey: Survey, settings: Settings) -> Iterator[st
 
     found = look(survey, settings)
     members = sum(len(kind.members) for kind in found.kinds)
-    yield f"measured on {len(survey.images)} of {len(images)} images: {len(found.pieces)} pieces, {members} of {len(found.kinds)} kinds"
+    recur = f"{members} of {len(found.kinds)} kinds" if found.kinds else "none of a kind"
+    yield f"measured on {len(survey.images)} of {len(images)} images: {len(found.pieces)} pieces, {recur}"
     for number, kind in enumerate(found.kinds[:KINDS_TOLD], 1):
         height, width = found.pieces[kind.exemplar].mask.shape
         yield f"kind {number}: {len(kind.members)} pieces like one of {width}x{height} pixels"
