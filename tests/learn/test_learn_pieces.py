@@ -106,9 +106,10 @@ def test_a_long_snake_is_one_piece_and_is_found_in_few_sweeps(draw: object, corn
     assert_same_partition(labelled(parted, corners), ndimage.label(parted, BLOCK if corners else CROSS)[0])
 
 
-@settings(max_examples=40, deadline=None)
-@given(hnp.arrays(np.bool_, (18, 23), elements=st.booleans()), st.floats(0.2, 1))
-def test_pieces_are_scipys_components_that_are_large_enough(mask: np.ndarray, grey: float) -> None:
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.15, 0.6), st.floats(0.2, 1))
+def test_pieces_are_scipys_components_that_are_large_enough(seed: int, density: float, grey: float) -> None:
+    mask = np.random.default_rng(seed).random((18, 23)) < density
     pieces = cut_plain(mask * np.float32(grey))
     labels, count = ndimage.label(mask, BLOCK)
     wanted = []
@@ -168,6 +169,14 @@ def test_black_on_grey_is_a_piece_of_its_own_beside_a_coloured_one() -> None:
     assert sorted(p.area for p in pieces) == [30, 30]
     black = min(pieces, key=lambda p: float(p.colour.sum()))
     assert float(black.colour.max()) == 0 and bool((black.relative() == 1).all())
+
+
+def test_black_with_a_little_noise_is_one_piece() -> None:
+    """Dark pixels have no chroma to be told apart by."""
+    image = np.full((20, 20, 3), 0.5, np.float32)
+    image[4:12, 4:12] = np.random.default_rng(0).random((8, 8, 3)) * 0.05
+    (piece,) = cut_plain(image, 0.5, one_colour=True)
+    assert piece.area == 64
 
 
 def test_pieces_together_cover_what_is_shown() -> None:

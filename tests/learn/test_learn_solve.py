@@ -288,6 +288,13 @@ def test_frozen_concepts_stay_bit_for_bit_and_others_move(optimizer: str, rate: 
         assert np.abs(made[names[1]].alpha - start[names[1]].alpha).max() > 1e-3
 
 
+def test_what_is_frozen_is_drawn_as_it_was_too() -> None:
+    formation, start, problem, layout = placed_blobs(3, 2, 1.0, False)
+    solver = Solver(start, formation, CPU, frozen=frozenset(start.ids))
+    errors = {solver.step(problem, layout) for _ in range(3)}
+    assert len(errors) == 1
+
+
 def test_a_concept_without_elements_stays_as_it_is() -> None:
     formation, start, problem, layout = placed_blobs(3, 2, 1.0, False)
     only = Layout(torch.zeros_like(layout.concept), layout.pose, layout.hue, layout.colour)
