@@ -269,9 +269,6 @@ def test_a_run_in_memory_keeps_no_checkpoints(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.xfail(
-    reason="an interrupt keeps the elements that the last pass has found so far: the others are then searched otherwise", strict=True
-)
 def test_a_run_stopped_in_its_last_pass_finds_the_same_elements_when_it_goes_on(tmp_path: Path) -> None:
     """Clouds, in which there is always something more to be found."""
     clouds = np.stack([ndimage.gaussian_filter(image, 1.5) for image in np.random.default_rng(0).random((24, 24, 24))])

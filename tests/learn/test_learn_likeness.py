@@ -205,8 +205,5 @@ def outlined(draw: str, side: int = 61) -> Tensor:
     return torch.stack([seen, seen])
 
 
-@pytest.mark.xfail(
-    reason="rings reach 2.2 radii of a disc of the same area: large thin outlines lie beyond, and all seem alike", strict=True
-)
 def test_large_thin_outlines_of_different_shapes_are_told_apart() -> None:
     assert float(turnable([outlined("ellipse"), outlined("rectangle")]).distance[0, 1]) > 0.1

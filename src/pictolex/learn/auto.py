@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from pictolex.decompose.parallel import one_thread
-from pictolex.learn.start import frequent_colours, kind_patch
+from pictolex.learn.start import WELL, frequent_colours, kind_patch
 from pictolex.learn.survey import Look, Survey
 from pictolex.learn.windows import recurring_windows
 from pictolex.settings import Settings
@@ -57,7 +57,7 @@ def chosen_settings(survey: Survey) -> Chosen:
     """Settings for images like those of a survey."""
     background, behind_why = _background(survey)
     look, turning = _best_look(survey)
-    side, worth = _best_side(survey)
+    side, worth = _best_side(survey) if look.explained < WELL * survey.shown else (0, 0.0)
     if worth > MORE * max(0.0, _worth(look)):
         return _windows(survey, side, background, behind_why)
     if not look.kinds:

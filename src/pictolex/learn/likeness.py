@@ -16,7 +16,7 @@ FINE = 512
 SYMMETRIC, EVEN = 0.97, 0.01
 """A picture is its own mirror image if it correlates with that so well; axes within so much of the best are as good."""
 REACH = 2.2
-"""Radius that is looked at, in radii of a disc of the same area."""
+"""Radius that is looked at, in radii of a disc as far spread."""
 ALIKE = 0.06
 """Two pieces whose squared difference is below this share of their power are one kind."""
 DOUBLET = 0.5
@@ -45,10 +45,13 @@ class Likeness:
 
 
 def centre_and_radius(mask: Tensor) -> tuple[float, float, float]:
-    """x, y of the centre of mass, and the radius of a disc of the same area."""
+    """x, y of the centre of mass, and the radius of the disc that is as far spread around its own."""
     area = float(mask.sum())
     rows, columns = (torch.arange(n, dtype=mask.dtype) + 0.5 for n in mask.shape)
-    return float((mask.sum(0) * columns).sum()) / area, float((mask.sum(1) * rows).sum()) / area, math.sqrt(area / math.pi)
+    across, down = mask.sum(0), mask.sum(1)
+    x, y = float((across * columns).sum()) / area, float((down * rows).sum()) / area
+    spread = float((across * (columns - x).square()).sum() + (down * (rows - y).square()).sum()) / area
+    return x, y, math.sqrt(2 * spread)
 
 
 def turnable(stacks: Sequence[Tensor]) -> Likeness:

@@ -85,17 +85,22 @@ class Learner:
         with one_thread():  # as searches run: on a busy machine two threads are measured slower than they are, now this way, now that
             run.log({"event": "machine", "device": str(self.device), **asdict(calibrated(str(self.device)))})
         work = _Work(self, run, Checkpoints(run.folder, mark), step, kept, position, started, budget)
+        searching = False
         try:
             if fresh:
                 work.save()
                 work.keep_history()
             work.epochs()
+            # The last pass goes on from here whenever it is stopped: what it has found by then is not part of the state.
+            work.save()
+            searching = True
             learned = step.finished()
             run.save_dictionary(learned)
             run.save_elements(work.last_pass(learned))
         except KeyboardInterrupt:
             run.save_dictionary(step.finished())
-            work.save()
+            if not searching:
+                work.save()
             run.log({"event": "interrupted", "seconds": work.seconds})
             raise
         run.log({"event": "done", "seconds": work.seconds})
@@ -170,6 +175,7 @@ class _Work:
         self.history = History(run.folder, self.settings.learning.fixed_images)
         around = Surroundings(self.settings, self.source, learner.device, learner.formation, learner.frozen)
         self.evolution: Evolution = create_evolution(around)
+        self.ending = 0.0
 
     @property
     def seconds(self) -> float:
@@ -213,7 +219,7 @@ class _Work:
 
     def _end_epoch(self) -> None:
         """Evolve, and keep everything."""
-        position = self.position
+        began, position = time.monotonic(), self.position
         position.epoch += 1
         position.group = 0
         with one_thread():
@@ -226,6 +232,7 @@ class _Work:
         self.run.log(self._entry())
         self.save()
         self.keep_history()
+        self.ending = time.monotonic() - began
 
     def save(self) -> None:
         """A checkpoint."""
@@ -273,7 +280,7 @@ class _Work:
         """Whether the budget does not allow another group and the last pass after it."""
         if self.budget is None:
             return False
-        return time.monotonic() - self.started + SPARE * (self.finder.each * images + self._left()) > self.budget
+        return time.monotonic() - self.started + SPARE * (self.finder.each * images + self._left() + self.ending) > self.budget
 
     def _tell(self, done: int) -> None:
         position, total, epochs = self.position, len(self.source), self.settings.learning.epochs

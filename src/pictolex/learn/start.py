@@ -33,6 +33,8 @@ SAME_SIZE = 0.97
 """Sizes that differ by less than this factor are the same, up to pixels."""
 SHOWN = 0.1
 """A patch shows something where alpha is above this."""
+WELL = 0.8
+"""Pieces that explain this share of what is shown need no windows."""
 MORE = 1.2
 """Windows have to explain so much more than pieces."""
 TIGHT = 0.03
@@ -92,7 +94,8 @@ def _recurring(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
 def _common(survey: Survey, settings: Settings, found: Look) -> list[Floats]:
     """Pieces that recur, or windows where these explain more: pictures that touch are no pieces."""
     place, size = settings.placement, settings.learning.concept_size
-    if not found.one_colour and place.rotations == 1 and len(place.scales) == 1:
+    alone = place.rotations == 1 and len(place.scales) == 1 and not found.one_colour
+    if alone and found.explained < WELL * survey.shown:
         windows = recurring_windows(survey, size, settings.learning.concepts)
         if sum(w.pixels for w in windows) > MORE * found.explained:
             return [framed(w.patch, size)[0].numpy() for w in windows]

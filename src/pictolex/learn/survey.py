@@ -106,6 +106,11 @@ class Survey:
         alone = sum(_near(i, p) for i, p in zip(self.images, plain, strict=True)) / len(plain)
         return [median] * len(self.images) if common > max(0.4, alone + 0.1) else plain
 
+    @cached_property
+    def shown(self) -> int:
+        """Pixels in front of the background."""
+        return sum(int(((i - p).abs().amax(0) > self.seen).sum()) for i, p in zip(self.images, self.planes, strict=True))
+
     @property
     def shared_image(self) -> bool:
         """Whether an image of its own is behind all of them, not a plain colour."""

@@ -56,9 +56,11 @@ def recurring_windows(survey: Survey, side: int, most: int) -> list[Window]:
     free = [s.clone() for s in shown]
     generator = np.random.default_rng([survey.seed, 2])
     candidates = _candidates(shown, side, generator)
+    disc = _disc(side)
+    squares = [functional.conv2d(i.square().sum(0)[None, None], disc[None, None], padding=side // 2)[0, 0] for i in images]
     found: list[Window] = []
     while candidates and len(found) < most:
-        places = [_places(images, planes, free, candidate, side) for candidate in candidates]
+        places = [_places(images, planes, free, squares, candidate, side) for candidate in candidates]
         best = int(np.argmax([p.score for p in places]))
         if len(places[best].where) < FEWEST:
             break
@@ -101,7 +103,9 @@ def _candidates(shown: list[Tensor], side: int, generator: np.random.Generator) 
     return [found[k] for k in sorted(order.tolist())]
 
 
-def _places(images: list[Tensor], planes: list[Tensor], free: list[Tensor], candidate: tuple[int, int, int], side: int) -> _Place:
+def _places(
+    images: list[Tensor], planes: list[Tensor], free: list[Tensor], squares: list[Tensor], candidate: tuple[int, int, int], side: int
+) -> _Place:
     """Where the middle of a window comes again, in what no kind has explained yet."""
     number, y, x = candidate
     half, disc = side // 2, _disc(side)
@@ -113,9 +117,8 @@ def _places(images: list[Tensor], planes: list[Tensor], free: list[Tensor], cand
     where: list[tuple[int, int, int]] = []
     score = 0.0
     for k, (image, one) in enumerate(zip(images, free, strict=True)):
-        squares = functional.conv2d(image.square().sum(0)[None, None], disc[None, None], padding=half)[0, 0]
         cross = functional.conv2d(image.unsqueeze(0), weighted, padding=half)[0, 0]
-        apart = (squares - 2 * cross + own) / max(power, 1e-6)
+        apart = (squares[k] - 2 * cross + own) / max(power, 1e-6)
         # Beyond the border nothing is known: only middles within the image whose disc is.
         edge = int(CORE * side) + 1
         known = torch.zeros_like(apart, dtype=torch.bool)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pictolex.learn.evolution.base import Evolved, Surroundings, removed, split
 from pictolex.learn.evolution.census import Census, take_census
 from pictolex.learn.kept import Kept
@@ -29,7 +31,8 @@ class PaperPolicy:
         census = take_census(self.around, dictionary, kept)
         threshold = self.setting.often * self.around.settings.layers * census.images / max(1, len(dictionary))
         rare = self._rare(dictionary, census, threshold)
-        found = removed(dictionary, epoch, {id: self._figures(census, id, threshold) for id in rare})
+        without = removed(dictionary, epoch, {id: self._figures(census, id, threshold) for id in rare})
+        found = Evolved(dictionary).then(without.dictionary, without.moves)
         room = learning.concepts - len(found.dictionary)
         poor = [
             id
@@ -48,4 +51,5 @@ class PaperPolicy:
 
     def _figures(self, census: Census, id: int, threshold: float) -> dict[str, float]:
         member = census.members[id]
-        return {"uses": member.uses, "threshold": threshold, "quality": member.quality}
+        quality = {"quality": member.quality} if math.isfinite(member.quality) else {}
+        return {"uses": member.uses, "threshold": threshold, **quality}
