@@ -19,9 +19,11 @@ from cli.program import pictolex, refused, write_sprites
 from pictolex.errors import FormatError, InputError, OutputError
 from pictolex.learn import LearningProgress, Run, learn
 from pictolex.learn.checkpoint import DamagedCheckpointWarning
+from pictolex.learn.given import fitted, given_by
 from pictolex.learn.run import UnwrittenWarning
-from pictolex.model import Concept, Dictionary
-from pictolex.settings import Settings
+from pictolex.model import Background, Concept, Dictionary
+from pictolex.presets import load_preset
+from pictolex.settings import AlphaFormation, FreeBackground, FreeColour, HueColour, NoColour, Placement, PlainBackground, Settings
 
 EPOCHS = 12
 SEARCH = ("--strategy.kind", "rounds", "--strategy.rounds", "1")
@@ -401,6 +403,21 @@ def test_no_warning_where_all_is_well(tmp_path: Path) -> None:
 
 
 # --- sprites to start from -----------------------------------------------------------------------------------------------
+
+
+def test_settings_fit_what_is_given(tmp_path: Path) -> None:
+    fine = load_preset("dsprites-color").model_copy(update={"placement": Placement(rotations=40, scales=(0.2, 0.4))})
+    grey = Dictionary((Concept(3, np.ones((90, 9, 1)), np.ones((90, 9))),))
+    found = fitted(fine, given_by(grey))
+    assert found.placement == Placement(rotations=40, scales=(0.5, 1.0)), "sprites are as large as they are drawn"
+    assert (found.colour, found.background) == (FreeColour(), FreeBackground()) and found.learning.concept_size == 90
+    coloured = Dictionary((Concept(0, np.ones((5, 5, 3)), np.ones((5, 5))),), background=Background("plain", np.zeros(3)), sharpness=2.0)
+    found = fitted(fine, given_by(coloured))
+    assert (found.colour, found.background, found.formation) == (NoColour(), PlainBackground(), AlphaFormation(sharpness=2.0))
+    run = Run.create(tmp_path / "run", fine)
+    run.save_dictionary(Dictionary(grey.concepts, hues=np.eye(3, dtype=np.float32)))
+    again = fitted(Settings(), given_by(tmp_path / "run"))
+    assert (again.placement.scales, again.colour) == ((0.4,), HueColour(count=3)), "a run's concepts are placed as it placed them"
 
 
 def test_sprites_to_start_from(tmp_path: Path) -> None:

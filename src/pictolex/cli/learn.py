@@ -22,9 +22,9 @@ from pictolex.presets import load_preset, preset_names
 from pictolex.settings import Settings
 
 if TYPE_CHECKING:
+    from pictolex.learn.given import Given
     from pictolex.learn.progress import LearningProgress
     from pictolex.learn.survey import Survey
-    from pictolex.model import Dictionary
     from pictolex.sources import Source
 
 KINDS_TOLD = 12
@@ -80,19 +80,19 @@ def command(
     if resume and overwrite:
         raise InputError("--overwrite removes the run that --resume goes on with; leave one of them out")
     from pictolex.learn import check, learn, resumable
-    from pictolex.learn.given import known_dictionary
+    from pictolex.learn.given import given_by
     from pictolex.sources import open_source
 
     check(None if overwrite else out, limit, resume, init is not None, freeze)
     if epochs is not None:
         changes = {**changes, "learning.epochs": epochs}
     run = resumable(out) if resume else None
-    given = None if init is None else known_dictionary(init)
+    given = None if init is None else given_by(init)
     if run is None:
         images = open_source(source, seed=_early(changes).seed)
         tell(images.describe(), quiet)
         if given is not None:
-            tell(f"{len(given)} concepts given: formation and colours are theirs", quiet)
+            tell(f"{len(given.dictionary)} concepts given: formation and colours are theirs", quiet)
         chosen = _chosen(images, _wish(source, preset, quiet), changes, given, explain, quiet)
         folder = _folder(out, overwrite)
     else:
@@ -110,7 +110,7 @@ def command(
                 out=folder,
                 budget=left,
                 resume=resume,
-                init=given,
+                init=None if given is None else given.dictionary,
                 freeze=freeze,
                 callbacks=(reporter.learning, interrupts.learning),
             )
@@ -152,7 +152,7 @@ def _wish(source: str, preset: str | None, quiet: bool) -> str:
     return preset or AUTO
 
 
-def _chosen(images: Source, preset: str, changes: Changes, given: Dictionary | None, explain: bool, quiet: bool) -> Choice:
+def _chosen(images: Source, preset: str, changes: Changes, given: Given | None, explain: bool, quiet: bool) -> Choice:
     """Settings: a preset's or those that fit the images, what goes with a given dictionary over them, what was typed over that."""
     from pictolex.learn.auto import AUTO, chosen_settings
     from pictolex.learn.given import fitted

@@ -53,14 +53,14 @@ def learn(
     """
     started = time.monotonic()
     from pictolex.learn.auto import AUTO, chosen_settings
-    from pictolex.learn.given import first_of, fitted, known_dictionary
+    from pictolex.learn.given import first_of, fitted, given_by
     from pictolex.learn.loop import Learner
     from pictolex.learn.survey import Survey
     from pictolex.presets import load_preset
     from pictolex.sources import open_source
 
     check(out, budget, resume, init is not None, freeze)
-    given = None if init is None else known_dictionary(init)
+    given = None if init is None else given_by(init)
     going_on = resumable(out) if resume else None
     typed = {name: value for name, value in (("seed", seed), ("device", device), ("learning.epochs", epochs)) if value is not None}
     if going_on is not None:
@@ -76,9 +76,8 @@ def learn(
             base = chosen_settings(survey).settings
         base = _with(base if given is None else fitted(base, given), typed)
     source = open_source(images, seed=base.seed)
-    if given is not None:
-        given = first_of(given, base, lambda: survey or Survey.of(source, base.seed), freeze)
-    learner = Learner(source, base, formation=formation, callbacks=callbacks, survey=survey, init=given, freeze=freeze)
+    first = None if given is None else first_of(given.dictionary, base, lambda: survey or Survey.of(source, base.seed), freeze)
+    learner = Learner(source, base, formation=formation, callbacks=callbacks, survey=survey, init=first, freeze=freeze)
     if going_on is not None and not _goes_on(going_on, learner):
         return going_on
     left = None if budget is None else max(1e-3, budget - (time.monotonic() - started))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +22,29 @@ if TYPE_CHECKING:
 GIVEN, FROZEN = "given", "frozen"
 
 
-def known_dictionary(known: str | os.PathLike[str] | Run | Dictionary) -> Dictionary:
+@dataclass(frozen=True)
+class Given:
+    """A dictionary to start from."""
+
+    dictionary: Dictionary
+    largest: float = 1.0
+    """The largest scale at which its concepts are placed; below 1 where a run keeps them finer than the pixels of its images."""
+
+
+def given_by(known: str | os.PathLike[str] | Run | Dictionary) -> Given:
     """The dictionary of a run, of a folder of either kind, or itself."""
-    if isinstance(known, Run):
-        return known.dictionary
     if isinstance(known, str | os.PathLike):
         from pictolex.model.sprites import load_any
 
-        return Run.open(known).dictionary if is_run(known) else load_any(Path(known))
-    return known
+        known = Run.open(known) if is_run(known) else load_any(Path(known))
+    return Given(known.dictionary, max(known.settings.placement.scales)) if isinstance(known, Run) else Given(known)
 
 
-def fitted(settings: Settings, dictionary: Dictionary) -> Settings:
-    """Settings changed where they would not go with a dictionary: its formation, colours, background and sizes come first."""
-    values = settings.model_dump()
+def fitted(settings: Settings, given: Given) -> Settings:
+    """Settings changed where they would not go with what is given: its formation, colours, background and sizes come first."""
+    values, dictionary = settings.model_dump(), given.dictionary
+    placement = values["placement"]
+    placement["scales"] = tuple(scale * given.largest / max(placement["scales"]) for scale in placement["scales"])
     formation: dict[str, Any] = {"kind": dictionary.formation}
     if dictionary.sharpness != 1.0:
         formation["sharpness"] = dictionary.sharpness
