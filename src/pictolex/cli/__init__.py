@@ -20,6 +20,7 @@ COMMANDS = {
     "show": "Draw pictures of a run: its dictionary, and some images with their layers.",
     "render": "Draw images back from their elements.",
     "reproduce": "Run one experiment of the paper, and put its figures beside the published ones.",
+    "ablate": "Measure what one choice does: its variants side by side, on the same images.",
     "bench": "Measure speed, memory and quality beside references.",
 }
 
