@@ -462,9 +462,6 @@ def test_a_shape_that_is_missing_is_born_from_what_is_left_over_and_pays() -> No
     assert run.elements is not None and float(np.mean(run.elements.images["error"])) < 0.5
 
 
-@pytest.mark.xfail(
-    reason="what is left over is made relative to its brightest, though no colour gives it that back: it comes out white", strict=True
-)
 @pytest.mark.parametrize("grey,behind", [(0.0, 1.0), (0.4, 0.0), (0.3, 0.8)])
 def test_a_grey_or_black_shape_that_is_missing_is_born_grey_or_black(grey: float, behind: float) -> None:
     white = lettered((ring, plus), 20) / 255

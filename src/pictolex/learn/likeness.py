@@ -94,6 +94,8 @@ def upright_angle(stack: Tensor) -> float:
 
     A mirror image of itself stands with its axis upright; of several axes that which gives the smallest box, as for anything else.
     """
+    if float(stack[-1].max()) <= 0.5:
+        return 0.0
     rings = _rings(stack, FINE)
     waves = torch.fft.rfft(rings, dim=2)
     # sum over t of a(t) a(s - t): how much it is its own mirror image about the axis s / 2.

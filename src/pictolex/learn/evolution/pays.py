@@ -151,10 +151,11 @@ class PaysPolicy:
         if len(pieces) < 3:
             return []
         luminance = not learning.colour_shapes
-        stacks = [stack(p, luminance) for p in pieces]
+        coloured = one_colour(self.around.settings) and len(pieces[0].colour) > 1
+        stacks = [stack(p, coloured) for p in pieces]
         likeness = (turnable if place.rotations > 1 or len(place.scales) > 1 else upright)(stacks)
         kinds = recurring(likeness, BIRTHS, 2.0)
-        look = Look(pieces, kinds, Turns(place.rotations > 1, False, (min(place.scales), 1.0)), likeness, luminance)
+        look = Look(pieces, kinds, Turns(place.rotations > 1, False, (min(place.scales), 1.0)), likeness, coloured)
         zoom = 1 / max(place.scales)
         patches = [
             (kind_patch(look, kind, learning.concept_size, zoom), [pieces[i].image for i in kind.members.tolist()]) for kind in kinds
