@@ -35,7 +35,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO, quiet: bool = Fa
 
 def test_plain_lines_are_few_and_tell_error_elements_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = shown(monkeypatch, io.StringIO()).splitlines()
-    assert lines == [f"images {done}/10, error 0.0123, 2.50 elements an image, 7 s left" for done in (1, 10)]
+    assert lines == [f"images {done}/10, error 0.0123, 2.50 elements, 7 s left" for done in (1, 10)]
 
 
 def test_plain_lines_keep_coming(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_learning_tells_epoch_and_concepts(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "stderr", stderr)
     with Reporter() as reporter:
         reporter.learning(LearningProgress("learning", 2, 5, 30, 100, 0.02, 2.9, 17, 130.0))
-    assert stderr.getvalue() == "epoch 2/5, images 30/100, error 0.02, 2.90 elements an image, 17 concepts, 2 min 10 s left\n"
+    assert stderr.getvalue() == "epoch 2/5, 30/100, error 0.02, 2.90 elements, 17 concepts, 2 min 10 s left\n"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Reporter:
     def learning(self, progress: LearningProgress) -> None:
         """Epochs of learning, then the last pass."""
         where = f"epoch {progress.epoch}/{progress.epochs}, " if progress.phase == "learning" else f"{progress.phase}, "
-        text = f"{where}images {progress.done}/{progress.total}{figures(progress.error, progress.elements)}"
+        text = f"{where}{progress.done}/{progress.total}{figures(progress.error, progress.elements)}"
         text += f", {progress.concepts} concepts{left(progress.seconds_left)}"
         before = max(0, progress.epoch - 1) if progress.phase == "learning" else progress.epochs
         self._display.show(text, before * progress.total + progress.done, (progress.epochs + 1) * progress.total)
@@ -50,7 +50,7 @@ class Reporter:
 
 def figures(error: float, elements: float) -> str:
     """Error and elements so far."""
-    return f", error {error:.3g}, {elements:.2f} elements an image" if math.isfinite(error) else ""
+    return f", error {error:.3g}, {elements:.2f} elements" if math.isfinite(error) else ""
 
 
 def left(seconds: float) -> str:

@@ -36,6 +36,10 @@ SPARE = 1.15
 """The last pass is taken to need so many times what searching has needed so far."""
 POOR = 0.5
 """A start that explains less than this share of its first images is tried again with other pieces."""
+ONCE = 2.2
+"""One epoch, its evolution and the last pass, in searches of every image."""
+RESERVE = 60
+"""Searches of one image that an evolution may take: it tries what it adds."""
 FIRST = 16
 """Images on which starts are compared."""
 
@@ -75,6 +79,7 @@ class Learner:
         fresh = position is None
         if position is None:
             position = Position(self._first())
+            self._afford(position.dictionary, budget, started)
         step = self._step(position.dictionary)
         kept = self._kept(position.dictionary)
         if not fresh:
@@ -99,12 +104,26 @@ class Learner:
             run.save_elements(work.last_pass(learned))
         except KeyboardInterrupt:
             run.save_dictionary(step.finished())
-            if not searching:
+            if work.resting and not searching:
                 work.save()
             run.log({"event": "interrupted", "seconds": work.seconds})
             raise
         run.log({"event": "done", "seconds": work.seconds})
         return run
+
+    def _afford(self, dictionary: Dictionary, budget: float | None, started: float) -> None:
+        """Take as many images as there is time to learn from once and to search in the last pass, judged by a few of them."""
+        if budget is None:
+            return
+        some = self.source.take(slice(0, FIRST))
+        engine = Engine(dictionary, self.settings, formation=self.formation)
+        engine.run(some.take(slice(0, 2)))  # what is done once for all images is not theirs
+        began = time.monotonic()
+        engine.run(some)
+        each = (time.monotonic() - began) / len(some)
+        enough = int((budget - (time.monotonic() - started)) / (each * ONCE))
+        if enough < len(self.source):
+            self.source = self.source.take(slice(0, max(1, enough)))
 
     def _step(self, dictionary: Dictionary) -> DictionaryStep:
         channels = max(c.shape.shape[-1] for c in dictionary.concepts)
@@ -176,6 +195,8 @@ class _Work:
         around = Surroundings(self.settings, self.source, learner.device, learner.formation, learner.frozen)
         self.evolution: Evolution = create_evolution(around)
         self.ending = 0.0
+        self.resting = True
+        """Whether what there is fits together, so that it may be kept."""
 
     @property
     def seconds(self) -> float:
@@ -207,10 +228,12 @@ class _Work:
 
     def _group(self, batch: Batch) -> None:
         """Find the elements of a group of images, then move the dictionary on them."""
+        self.resting = False
         found = self.finder.find(self.step.dictionary(), batch, self.position.limit)
         with one_thread():
             error = self.step.step(found.problem, found.layout)
         self.position.add(error, found.problem.image.numel(), float(found.layout.count.sum()), len(batch.index))
+        self.resting = True
         self._tell(self.position.images)
         if time.monotonic() - self.saved > INTERVAL:
             self.keep_dictionary()
@@ -220,14 +243,17 @@ class _Work:
     def _end_epoch(self) -> None:
         """Evolve, and keep everything."""
         began, position = time.monotonic(), self.position
+        self.resting = False
         position.epoch += 1
         position.group = 0
-        with one_thread():
-            evolved = self.evolution.evolve(position.epoch, self.step.dictionary(), self.kept)
-        if evolved.changed:
-            self.step.restart(evolved.dictionary)
-            self.kept.follow(evolved.moves)
+        if not self._late():
+            with one_thread():
+                evolved = self.evolution.evolve(position.epoch, self.step.dictionary(), self.kept)
+            if evolved.changed:
+                self.step.restart(evolved.dictionary)
+                self.kept.follow(evolved.moves)
         position.dictionary = self.step.dictionary()
+        self.resting = True
         self.keep_dictionary()
         self.run.log(self._entry())
         self.save()
@@ -280,7 +306,16 @@ class _Work:
         """Whether the budget does not allow another group and the last pass after it."""
         if self.budget is None:
             return False
-        return time.monotonic() - self.started + SPARE * (self.finder.each * images + self._left() + self.ending) > self.budget
+        share = self.finder.again if self.position.epoch else 1.0
+        ahead = self.finder.each * share * images + self._left() + self.ending
+        return time.monotonic() - self.started + SPARE * ahead > self.budget
+
+    def _late(self) -> bool:
+        """Whether the budget leaves no time for an evolution before the last pass."""
+        if self.budget is None:
+            return False
+        evolving = max(self.ending, RESERVE * self.finder.each)
+        return time.monotonic() - self.started + SPARE * (self._left() + evolving) > self.budget
 
     def _tell(self, done: int) -> None:
         position, total, epochs = self.position, len(self.source), self.settings.learning.epochs

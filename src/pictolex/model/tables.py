@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -79,7 +78,7 @@ def read_parquet(path: str | Path) -> Collection:
     pa, pq = _pyarrow()
     data = read_bytes(path)
     try:
-        table = pq.read_table(io.BytesIO(data), page_checksum_verification=True)
+        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True)
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise damaged(path, f"not a whole Parquet file: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
