@@ -367,6 +367,9 @@ def test_images_keep_out_what_learns_from_more(tmp_path: Path) -> None:
     report = run(quick, tmp_path, 0, images=3)
     assert [name for name, _, _ in quick.jobs] == ["few", "known"]
     assert any("for all of them --images 20" in note for note in report.notes)
+    quick.ablation = replace(quick.ablation, measured=5)
+    run(quick, tmp_path / "other", 0)
+    assert quick.jobs[2:] == [("few", 0, 5), ("many", 0, 5), ("known", 0, 5)]
 
 
 def test_another_request_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,8 +425,17 @@ def test_what_the_budget_does_not_allow_is_left(tmp_path: Path) -> None:
     report = run(quick, tmp_path, 0, budget=0.25)
     assert [one.variant for one in report.results] == ["few"]
     assert [one.variant for one in report.left] == ["many", "known"]
-    assert "the budget was over" in report.left[0].reason and "of the budget are left" in report.left[1].reason
-    assert "left for the next call: many, seed 0" in table(quick.ablation, report)
+    assert "the budget was over" in report.left[0].reason and report.left[1].reason == "the budget is over"
+    assert "left for the next call: many (seed 0): the budget was over" in table(quick.ablation, report)
+
+
+def test_what_took_longer_than_is_left_is_not_begun(tmp_path: Path) -> None:
+    quick, said = Quick(), list[str]()
+    quick.during = lambda job: time.sleep(0.4)
+    quick.ablation = replace(quick.ablation, variants=quick.ablation.variants[:1])
+    report = run(quick, tmp_path, 0, 1, 2, budget=0.7, said=said)
+    assert quick.jobs == [("few", 0, 20)] and [one.seed for one in report.left] == [1, 2]
+    assert "it needs about" in report.left[0].reason and any("few, seed 1: left for the next call" in text for text in said)
 
 
 def test_steps_tell_the_time_left(tmp_path: Path) -> None:

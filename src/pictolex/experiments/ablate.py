@@ -76,10 +76,13 @@ class _Work:
         self._ablation, self._order = ablation, order
         self._clock = clock
         self._folder = order.out / ablation.name
-        most = ablation.images if order.images is None else order.images
+        most = order.images or ablation.images
+        measured = order.images or ablation.measured or ablation.images
         fits = [variant for variant in ablation.variants if variant.learn is None or variant.learn <= most]
         self._jobs = [
-            Job(variant, seed, most, order.device, order.watch, clock) for variant in fits for seed in (seeds if variant.random else (0,))
+            Job(variant, seed, measured, order.device, order.watch, clock)
+            for variant in fits
+            for seed in (seeds if variant.random else (0,))
         ]
         self._kept: dict[int, Kept] = {}
         self._left: dict[int, Left] = {}
@@ -96,6 +99,9 @@ class _Work:
         self._keep()
         spent: list[float] = []
         for number, place in enumerate(waiting):
+            if self._clock.left <= 0:
+                self._leave(waiting[number:], "the budget is over")
+                break
             ahead = (len(waiting) - number) * (sum(spent) / len(spent) if spent else math.inf)
             self._order.watch.step(Step(self._title(place), number + 1, len(waiting), ahead))
             self._try(place)
@@ -126,22 +132,23 @@ class _Work:
         job = self._jobs[place]
         needed = max((one.seconds for one in self._kept.values() if one.variant == job.variant), default=0.0)
         if self._clock.left <= needed:
-            self._leave(place, f"it needs about {needed:.0f} s, {max(0.0, self._clock.left):.0f} s of the budget are left")
+            self._leave([place], f"it needs about {needed:.0f} s, {max(0.0, self._clock.left):.0f} s of the budget are left")
             return
         started = time.monotonic()
         images = open_images(job)
         try:
             found = self._ablation.run(job, images)
         except OutOfTimeError:
-            self._leave(place, "the budget was over before it was finished; give a longer --budget, or fewer --images")
+            self._leave([place], "the budget was over before it was finished; give a longer --budget, or fewer --images")
             return
         self._kept[place] = save(job, images, found, time.monotonic() - started, self._folder)
         self._order.watch.say(f"{self._title(place)}: {summary(self._ablation, self._kept[place])}")
 
-    def _leave(self, place: int, reason: str) -> None:
-        job = self._jobs[place]
-        self._left[place] = Left(job.variant.name, job.seed, reason)
-        self._order.watch.say(f"{self._title(place)}: left for the next call: {reason}")
+    def _leave(self, places: Sequence[int], reason: str) -> None:
+        for place in places:
+            self._left[place] = Left(self._jobs[place].variant.name, self._jobs[place].seed, reason)
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        self._order.watch.say(f"{self._title(places[0])}{more}: left for the next call: {reason}")
 
     def _draw(self) -> None:
         """Pictures of all that is finished."""

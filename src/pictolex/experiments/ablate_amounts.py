@@ -62,6 +62,7 @@ DATA = Ablation(
     images=256,
     run=learned_from,
     draw=draw_data,
+    measured=64,
 )
 
 SIZES_ABLATION = Ablation(

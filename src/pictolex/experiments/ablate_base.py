@@ -120,8 +120,9 @@ class Kept:
 class Ablation:
     """One question and how it is answered.
 
-    `columns`: the figures of its table. `images`: how many to learn from and to measure on where nobody says. `run`: one seed of a
-    variant. `draw`: pictures of what is finished, into a folder; it gives back a line for each one it had to leave out.
+    `columns`: the figures of its table. `images`: how many to learn from and to measure on where nobody says; `measured`: another
+    number to measure on. `run`: one seed of a variant. `draw`: pictures of what is finished, into a folder; it gives back a line for
+    each one it had to leave out.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Ablation:
     images: int
     run: Callable[[Job, Images], Found]
     draw: Callable[[Sequence[Kept], Path], list[str]]
+    measured: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,20 @@ from pictolex.experiments.ablate_base import L1_SHIFTED, LEARNING, MSE, Ablation
 from pictolex.experiments.ablate_figures import Line, Panel, curves, first_seeds
 from pictolex.experiments.ablate_measured import learned_from
 
-EPOCHS = 16
+EPOCHS = 10
 STARTS = ("noise", "pieces")
 OPTIMIZERS = ("sgd", "adam", "adadelta", "rmsprop")
 RATES = (0.001, 0.01, 0.1, 1.0)
 SOLVE = "solve"
 COMMON: dict[str, Any] = {
     "evolution": {"kind": "none"},
+    # Learned by the same steps, as the paper has it.
+    "background": {"kind": "plain"},
     "learning.concepts": 2,
     "learning.epochs": EPOCHS,
     # One image: what was found would be kept for good, however the concepts become.
     "learning.warm": False,
-    "strategy": {"kind": "propose", "passes": 1, "beam": 16, "finalists": 2, "polish_steps": 0},
+    "strategy": {"kind": "propose", "passes": 1, "candidates": 8, "beam": 16, "finalists": 2, "polish_steps": 0},
 }
 
 

@@ -50,10 +50,18 @@ def table(ablation: Ablation, report: Report) -> str:
         head = ["variant", *(figure.title for figure in shown), "seeds"]
         body = [[row.variant, *(_text(row, figure) for figure in shown), ", ".join(map(str, row.seeds)) or MISSING] for row in report.rows]
         parts.append(aligned([head, *body]))
-    lines = [*report.notes, *(f"left for the next call: {one.variant}, seed {one.seed}: {one.reason}" for one in report.left)]
+    lines = [*report.notes, *_left(report)]
     if lines:
         parts.append("\n".join(f"- {line}" for line in lines))
     return "\n\n".join(parts) + "\n"
+
+
+def _left(report: Report) -> list[str]:
+    """What is left for the next call, a line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for one in report.left:
+        reasons.setdefault(one.reason, []).append(f"{one.variant} (seed {one.seed})")
+    return [f"left for the next call: {', '.join(names)}: {reason}" for reason, names in reasons.items()]
 
 
 def _known(row: Row, figure: Figure) -> bool:
