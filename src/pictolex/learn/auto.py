@@ -12,7 +12,7 @@ import torch
 from pictolex.decompose.parallel import one_thread
 from pictolex.learn.start import WELL, frequent_colours, kind_patch
 from pictolex.learn.survey import Look, Survey
-from pictolex.learn.windows import recurring_windows
+from pictolex.learn.windows import Window, recurring_windows
 from pictolex.settings import Settings
 
 AUTO = "auto"
@@ -30,6 +30,7 @@ FEW = 24
 SIDES = (11, 15, 21, 31, 45)
 """Sides of windows that are tried."""
 MOST_WINDOWS = 24
+NO_WINDOWS: tuple[int, float, list[Window]] = (0, 0.0, [])
 MORE = 1.2
 """Windows have to be worth so much more than pieces."""
 ROOM = 1.5
@@ -57,9 +58,9 @@ def chosen_settings(survey: Survey) -> Chosen:
     """Settings for images like those of a survey."""
     background, behind_why = _background(survey)
     look, turning = _best_look(survey)
-    side, worth = _best_side(survey) if look.explained < WELL * survey.shown else (0, 0.0)
+    side, worth, found = _best_side(survey) if look.explained < WELL * survey.shown else NO_WINDOWS
     if worth > MORE * max(0.0, _worth(look)):
-        return _windows(survey, side, background, behind_why)
+        return _windows(survey, side, found, background, behind_why)
     if not look.kinds:
         return _nothing_recurs(survey, background, behind_why)
     reasons = [behind_why]
@@ -104,21 +105,20 @@ def chosen_settings(survey: Survey) -> Chosen:
     return Chosen(Settings.model_validate(values), tuple(reasons))
 
 
-def _best_side(survey: Survey) -> tuple[int, float]:
-    """The side of windows that explain most, and what they are worth; looked for where there are few images to cut pieces from."""
+def _best_side(survey: Survey) -> tuple[int, float, list[Window]]:
+    """The side of windows that explain most, what they are worth, and they; looked for where there are few images to cut pieces from."""
     if len(survey.images) >= FEW:
-        return 0, 0.0
-    best = (0, 0.0)
+        return NO_WINDOWS
+    best = NO_WINDOWS
     for side in SIDES:
         found = recurring_windows(survey, side, MOST_WINDOWS)
         worth = sum(w.pixels - KIND * float(w.patch[-1].sum()) for w in found)
-        best = max(best, (side, worth), key=lambda one: one[1])
+        best = max(best, (side, worth, found), key=lambda one: one[1])
     return best
 
 
-def _windows(survey: Survey, side: int, background: str, why: str) -> Chosen:
+def _windows(survey: Survey, side: int, found: list[Window], background: str, why: str) -> Chosen:
     """Settings for pictures whose pieces touch."""
-    found = recurring_windows(survey, side, MOST_WINDOWS)
     plane = survey.planes[0].mean((1, 2))[:, None, None]
     energy = float(np.median([float(((w.patch[:-1] - plane).square() * w.patch[-1]).sum()) for w in found]))
     smallest = min(float(w.patch[-1].sum()) for w in found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -156,8 +155,3 @@ def _window(image: Tensor, generator: np.random.Generator) -> Tensor:
     side = int(PIXELS**0.5)
     top, left = (int(generator.integers(0, max(1, n - side + 1))) for n in image.shape[1:])
     return image[:, top : top + side, left : left + side]
-
-
-def areas(pieces: Sequence[Piece]) -> Tensor:
-    """Pixels of each piece."""
-    return torch.tensor([piece.area for piece in pieces])

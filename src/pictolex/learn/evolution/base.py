@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pictolex.decompose import Batch, Engine, batches
 from pictolex.formation import Formation
 from pictolex.learn.kept import Kept, Move
+from pictolex.learn.start import to_concept
 from pictolex.model import Concept, Dictionary, Event
 from pictolex.settings import NoEvolution, Settings
 from pictolex.sources import Source
@@ -114,5 +115,6 @@ def merged(dictionary: Dictionary, epoch: float, pairs: Mapping[int, Move], figu
 def born(dictionary: Dictionary, epoch: float, patch: NDArray[np.float32], figures: Mapping[str, float]) -> Dictionary:
     """With one more concept: straight shape channels and alpha (channels + 1, height, width)."""
     id = dictionary.next_id
-    made = Concept(id, np.moveaxis(patch[:-1].clip(0, 1), 0, -1), patch[-1].clip(0, 1))
-    return dictionary.with_concepts([*dictionary, made], dictionary.lineage.with_events(Event(epoch, "born", id, (), figures)))
+    return dictionary.with_concepts(
+        [*dictionary, to_concept(id, patch)], dictionary.lineage.with_events(Event(epoch, "born", id, (), figures))
+    )

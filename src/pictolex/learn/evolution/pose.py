@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from pictolex.formation import Patches, sample
+from pictolex.learn.evolution.twins import premultiplied
 from pictolex.learn.kept import Kept, Move
 from pictolex.learn.likeness import upright_angle
-from pictolex.learn.start import MARGIN, framed
+from pictolex.learn.start import MARGIN, framed, to_concept
 from pictolex.model import Concept
 from pictolex.settings import Placement
 
@@ -28,7 +29,7 @@ FEWEST = 8
 
 def posed(concept: Concept, kept: Kept, placement: Placement) -> tuple[Concept, Move]:
     """A concept turned upright and grown to the size of its largest elements, where placement knows rotations and scales."""
-    values = _premultiplied(concept)
+    values = premultiplied(concept)
     angle = upright_angle(values) if placement.rotations > 4 and float(concept.alpha.max()) > 0.5 else 0.0
     angle = (angle + math.pi / 4) % (math.pi / 2) - math.pi / 4
     if not TILT < abs(angle) < FAR:
@@ -71,11 +72,4 @@ def cut_anew(concept: Concept, move: Move, most: int) -> tuple[Concept, Move]:
     new, x, y = framed(patch, most)
     if new.shape == patch.shape and x == 0 and y == 0:
         return concept, move
-    values = new.numpy()
-    made = Concept(concept.id, np.moveaxis(values[:-1], 0, -1), values[-1], concept.name)
-    return made, move.then(Move(concept.id, x, y))
-
-
-def _premultiplied(concept: Concept) -> Tensor:
-    alpha = torch.from_numpy(np.array(concept.alpha))
-    return torch.cat([torch.from_numpy(np.moveaxis(concept.shape, -1, 0).copy()) * alpha, alpha.unsqueeze(0)])
+    return to_concept(concept.id, new.numpy(), concept.name), move.then(Move(concept.id, x, y))

@@ -45,7 +45,7 @@ def stand_in(one: Concept, other: Concept, placement: Placement) -> StandIn | No
     """The pose in which `one` is most like `other`, among those that placement allows; None where they differ in kind."""
     if one.channels != other.channels or one.is_voxel:
         return None
-    target = _premultiplied(other)
+    target = premultiplied(other)
     height, width = target.shape[1:]
     # A border, so that what the one shows beyond the other's patch counts.
     border = max(one.height, one.width)
@@ -104,7 +104,8 @@ def _costs(patches: Patches, pose: Tensor, target: Tensor) -> Tensor:
     return (placed - target).square().sum((1, 2, 3)) / 2
 
 
-def _premultiplied(concept: Concept) -> Tensor:
+def premultiplied(concept: Concept) -> Tensor:
+    """Premultiplied shape channels and alpha of a concept (channels + 1, height, width)."""
     alpha = torch.from_numpy(np.array(concept.alpha))
     return torch.cat([torch.from_numpy(np.moveaxis(concept.shape, -1, 0).copy()) * alpha, alpha.unsqueeze(0)])
 
